@@ -9,6 +9,7 @@
 # make bench                      speed: runs the benchmarks not yet recorded in build/bench/
 # make publish-bench              keep the records in book/published/
 # make check                      the built book in a browser
+# make lock                       refresh requirements/*.txt: the sha256 of what requirements.lock names; needs uv
 
 PYTHON ?= python3
 SCALE ?= quick
@@ -18,7 +19,7 @@ READY := .venv/.ready
 comma := ,
 PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site pdf publish test test-coverage test-book test-data lint wheel bench publish-bench check
+.PHONY: book site pdf publish test test-coverage test-book test-data lint wheel bench publish-bench check lock
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -55,13 +56,18 @@ wheel: $(LIBRARY)
 	$(BIN)/python tools/check_wheel.py
 
 bench: $(READY)
-	$(BIN)/python tools/bench.py run
+	@$(BIN)/doit -n 1 bench
 
 publish-bench: $(READY)
-	$(BIN)/python tools/bench.py publish
+	@$(BIN)/doit -n 1 publish_bench
 
 check: $(READY)
-	$(BIN)/python tools/check_html.py book/_build/html build/packages/axe-core/axe.min.js
+	$(BIN)/python tools/check_html.py book/_build/html
+
+compile := uv pip compile --quiet --generate-hashes --no-annotate --no-header --python-version 3.11.7
+lock:  # torch is in neither: its wheel is another one on machines without an accelerator
+	$(compile) pyproject.toml --extra all --extra dev --constraint requirements.lock --output-file requirements/library.txt
+	grep -v ^torch== requirements.lock | $(compile) --no-deps - --output-file requirements/book.txt
 
 # Each is touched last, so that an interrupted installation is never taken for a finished one.
 # Packages come by their sha256; what is left then is torch, and what another system needs besides.

@@ -1,72 +1,41 @@
 """The task graph: notebooks → executed notebooks → ledger → book. Run it through make.
 
 `scale=quick|paper` runs the notebooks; `scale=published` builds the book from book/published/,
-running nothing. Imports stay light: when nothing changed, this file is all that runs.
-
-A notebook is finished while all that its run read is as it was (`acvbook.origin`). Of the other
-tasks doit keeps what they read, in build/.doit.db: of sources the checksum from before they ran, so
-that what is edited meanwhile is built again. A build that was stopped is run again.
+running nothing. A notebook is finished while all that its run read is as it was (`acvbook.origin`);
+of the other tasks doit keeps what they read, in build/.doit.db. A build that was stopped is run
+again.
 """
 
-import hashlib
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
 from acvbook import origin
 from acvbook.datasets import registry
-from acvbook.whole import lock
 from doit import get_var
-from doit.reporter import ErrorOnlyReporter
-from doit.tools import config_changed
 
 SCALE = get_var("scale", "quick")
 PUBLISHED = Path("book/published")
-PUBLISHING = "publish" in sys.argv
 OUTPUT = PUBLISHED if SCALE == "published" else Path("build", SCALE)
 NOTEBOOKS = [] if SCALE == "published" else sorted(Path("notebooks").glob("*.py"))
 BUILT = {"_build", "acvbook.egg-info", "__pycache__"}
-MATHJAX = Path("build/packages/mathjax/node-main.js")
-AXE = Path("build/packages/axe-core/axe.min.js")
 HTML = Path("book/_build/html")
 FOLD_SIZES = Path("tools/fold_sizes.py")
-BENCHMARKS = PUBLISHED / "benchmarks.json"
-
-
-class FailuresOnly(ErrorOnlyReporter):
-    """Reports the task that failed, and not all those that wait for it."""
-
-    def add_failure(self, task, fail_info):
-        if fail_info.get_name() != "UnmetDependency":
-            super().add_failure(task, fail_info)
-
-
 DOIT_CONFIG = {
     "backend": "sqlite3",
     "dep_file": "build/.doit.db",
     "continue": True,
     "num_process": 2,
     "par_type": "thread",
-    "reporter": FailuresOnly,
+    "reporter": "error-only",
     "verbosity": 2,
 }
 
-
-def prepare():
-    """One build at a time, in a folder that can be written, with data where the variable says."""
-    try:
-        registry.folders("any")
-        Path("build").mkdir(exist_ok=True)
-        tempfile.TemporaryFile(dir="build").close()
-    except NotADirectoryError as error:
-        sys.exit(str(error))
-    except OSError as error:
-        sys.exit(f"{Path('build').resolve()}: {error.strerror}; the book is built in this folder")
-    return lock(".")  # until this process ends
-
-
-LOCK = prepare()
+try:
+    registry.folders("any")  # data where the variable says
+    Path("build").mkdir(exist_ok=True)
+except OSError as error:
+    sys.exit(str(error))
 
 
 def python(*arguments):
@@ -77,14 +46,6 @@ def files_in(*folders):
     """The files below some folders, but for what is built."""
     paths = [path for folder in folders for path in sorted(Path(folder).rglob("*.*"))]
     return [path for path in paths if path.is_file() and not BUILT & set(path.parts)]
-
-
-def as_before(files):
-    """Whether these are as they were when the task that ended last had not begun."""
-    whole = hashlib.sha256(SCALE.encode())
-    for path in files:
-        whole.update(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return config_changed(whole.hexdigest())
 
 
 def records(sources):
@@ -104,7 +65,7 @@ def is_current(source, folders):
 
 def run(tool, source, *arguments):
     """A task whose numbers are kept; it publishes only what is not current in book/published/."""
-    folders = [OUTPUT, PUBLISHED] if PUBLISHING else [OUTPUT]
+    folders = [OUTPUT, PUBLISHED] if "publish" in sys.argv else [OUTPUT]
     return {
         "name": f"{SCALE}/{source.stem}",
         "actions": [python(tool, *arguments, OUTPUT)],
@@ -120,14 +81,13 @@ def task_execute():
 
 def task_ledger():
     """Merge what the notebooks recorded, and judge it by book/claims/."""
-    code = [*Path("book/acvbook").glob("*.py"), Path("tools/judge.py")]
     if NOTEBOOKS:
+        judges = [*Path("book/acvbook").glob("*.py"), Path("tools/judge.py")]
         yield {
             "name": SCALE,
             "actions": [python("tools/judge.py", "merge", OUTPUT)],
             "task_dep": ["execute"],
-            "file_dep": records(NOTEBOOKS),
-            "uptodate": [as_before([*files_in("book/claims"), *code])],
+            "file_dep": [*records(NOTEBOOKS), *files_in("book/claims"), *judges],
             "targets": [OUTPUT / "ledger.json"],
         }
 
@@ -147,29 +107,36 @@ def task_publish():
         yield {"name": source.stem, "actions": [publish], "task_dep": [task]}
 
 
-def task_package():
-    """Put packages of npm in place: one typesets the formulas, one checks the pages."""
-    tool = Path("tools/npm_package.py")
-    for target in (MATHJAX, AXE):
-        name = target.parent.name
-        fetch = python(tool, name, target.parent)
-        yield {"name": name, "actions": [fetch], "file_dep": [tool], "targets": [target]}
+def task_bench():
+    """Run a benchmark; they run one after the other, on a machine that does nothing else."""
+    shared = [*files_in("acvlib"), *Path("benchmarks").glob("_*.py")]
+    for script in sorted(Path("benchmarks").glob("[!_]*.py")):
+        yield {
+            "name": script.stem,
+            "actions": [python("tools/bench.py", script.stem)],
+            "file_dep": [script, *shared],
+            "targets": [Path("build/bench", f"{script.stem}.json")],
+        }
+
+
+def task_publish_bench():
+    """Keep the records of all benchmarks."""
+    return {"actions": [python("tools/bench.py", "publish")], "task_dep": ["bench"]}
 
 
 def task_html():
     """Assemble the book's source in build/book/ and build it."""
     sources = files_in("book", "tools", "notebooks", "acvlib")
-    made = []
     if NOTEBOOKS:  # what is published is not shown, but for the benchmarks
-        sources = [p for p in sources if PUBLISHED not in p.parents or p == BENCHMARKS]
-        made = [*records([*NOTEBOOKS, FOLD_SIZES]), OUTPUT / "ledger.json"]
+        shown = PUBLISHED / "benchmarks.json"
+        sources = [path for path in sources if PUBLISHED not in path.parents or path == shown]
+        sources += [*records([*NOTEBOOKS, FOLD_SIZES]), OUTPUT / "ledger.json"]
     return {
         "actions": [
             python("tools/assemble.py", OUTPUT, "build/book"),
-            python("tools/build_html.py", "build/book", HTML, MATHJAX.parent),
+            python("tools/build_html.py", "build/book", HTML),
         ],
-        "task_dep": ["execute", "ledger", "fold_sizes", "package"],
-        "file_dep": made,
-        "uptodate": [as_before(sources)],
+        "task_dep": ["execute", "ledger", "fold_sizes"],
+        "file_dep": sources,
         "targets": [HTML / "index.html"],
     }

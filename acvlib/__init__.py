@@ -8,14 +8,14 @@ The front doors, by what you have:
 models               GLM, HMM, HiddenMRF, LinearChainCRF and more; or your own class, see Model
 approx_*             a fitted scikit-learn estimator: cross-validate, predict, tune
 from_hmmlearn        a fitted HMM
-from_crfsuite        a fitted CRF of sklearn-crfsuite
+FeatureCRF           a tagger's sentences; from_crfsuite, a fitted CRF of sklearn-crfsuite
 from_jax, from_torch a loss written in JAX or PyTorch
 treecv, kfold        a learner that reads rows once, see learners, and Examples of rows or a file
 
 and by what you ask:
 
 fit                  all the data, to convergence
-folds, spatial_folds what is left out: rows, blocks, groups, the future, regions of a map
+folds                what is left out: rows, blocks, groups, the future, regions of a map
 newton_step          the loss of refits without each fold; other methods: ladder has them all
 exact, from_scratch  the refits themselves
 leave_future_out     each window of a series given its past
@@ -34,7 +34,6 @@ from importlib.util import find_spec
 from . import folds, weighting
 from .check import check_result, refit_unreliable
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
-from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
 from .diagnostics import check_model, difference_estimate
 from .fit import fit, fit_at, fit_path
@@ -61,10 +60,10 @@ _LAZY_MODULES = {
     "learners": ".treecv.learners",
     "models": ".models",
     "plots": ".plots",
-    "spatial_folds": ".spatial_folds",
 }
 _LAZY_NAMES = {
     "Certificate": ".beyond.certify",
+    "NotCertified": ".beyond.certify",
     "certify": ".beyond.certify",
     "choose": ".beyond.choice",
     "cv_gradient": ".beyond.cv_gradient",
@@ -76,10 +75,11 @@ _LAZY_NAMES = {
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
-    "from_crfsuite": ".models.crf.crfsuite",
+    "FeatureCRF": ".adapters.crfsuite",
+    "from_crfsuite": ".adapters.crfsuite",
     "from_jax": ".adapters.jax",
     "from_torch": ".adapters.torch",
-    "from_hmmlearn": ".models.hmm.adapters",
+    "from_hmmlearn": ".adapters.hmmlearn",
 }
 
 # By a part of the lazy module's name: the package that it cannot be imported without.
@@ -114,7 +114,6 @@ __all__ = [
     "check_model",
     "check_result",
     "refit_unreliable",
-    "NotConcordant",
     "difference_estimate",
     "Folds",
     "folds",

@@ -1,4 +1,4 @@
-"""Weights of any kind in place of CV's zeros and ones: bootstrap, and jackknife after bootstrap.
+"""Weights of any kind in place of CV's zeros and ones: bootstrap.
 
 Rows of `weights` (n_resamples, n_sites) come of `folds.bootstrap_weights` or of any other scheme.
 A weight of 2 counts a site twice: a row of a GLM or a sequence of an HMM as if it were there twice,
@@ -14,11 +14,11 @@ import numpy as np
 from .checks import warn
 from .declared import NonNegative, Number, Real, declared
 from .derivatives import Derivatives
-from .fit import TOLERANCE, UnconvergedFit
 from .model import ModelDefaults, override
-from .results import AFit
+from .results import TOLERANCE, AFit
 from .solvers.inverse import DenseFolds
 from .solvers.newton import newton
+from .trials import UnconvergedFit
 
 Resamples = Annotated[np.ndarray, Real("n_resamples n_sites", least=0.0)]
 VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
@@ -41,22 +41,23 @@ def refits(fit: AFit, weights: Resamples, tolerance: NonNegative = TOLERANCE) ->
 
     Raises
     ------
-    ValueError: weights of another shape, negative or infinite; too many parameters for a Hessian of
-        each resample in memory.
+    ValueError: too many parameters for a Hessian of each resample in memory.
     """
-    own = fit.derivatives
-    if own.matrix_free:
+    derivatives = fit.derivatives
+    if derivatives.matrix_free:
         size = f"{len(fit.params)} parameters are too many for a Hessian of each resample"
         raise ValueError(f"{size}: raise the model's dense_limit, or use jackknife_params")
-    resampled = _Resampled(own, len(fit.params), weights)
+    resampled = _Resampled(derivatives, len(fit.params), weights)
     numbers: Any = np.arange(len(weights))
-    found = newton(resampled, fit.params, numbers, tolerance)
-    lost = ~found.converged | ~_is_curved(resampled.hessians, fit)
+    optima = newton(resampled, fit.params, numbers, tolerance)
+    root = np.linalg.inv(np.linalg.cholesky(np.asarray(fit.metric)))
+    relative = np.linalg.eigvalsh(root @ resampled.hessians @ root.T)
+    lost = ~(optima.converged & (relative[:, 0] > VANISHED))
     if lost.any():
-        found.params[lost] = np.nan
+        optima.params[lost] = np.nan
         message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"
         warn(message, UnconvergedFit)
-    return found.params
+    return optima.params
 
 
 class _Resampled(Derivatives):
@@ -65,10 +66,10 @@ class _Resampled(Derivatives):
     chord_rate = np.inf  # a gradient comes with its Hessian: every step takes
     fresh = 0.0  # the Hessian of where it starts
 
-    def __init__(self, own, n_params, weights):
-        super().__init__(own.model)
+    def __init__(self, of_model, n_params, weights):
+        super().__init__(of_model.model)
         self.defaults = ModelDefaults()  # convex or not, the same steps
-        self._own = own
+        self._of_model = of_model
         self._weights = weights
         self._points = np.full((len(weights), n_params), np.nan)
         self.hessians = np.empty((len(weights), n_params, n_params))  # at the points
@@ -78,9 +79,9 @@ class _Resampled(Derivatives):
         self, params: np.ndarray, folds: Any, values: bool = True
     ) -> tuple[Any, np.ndarray]:
         self._points[folds] = params
-        points = self._points[folds]
-        found, gradients, self.hessians[folds] = self._own.weighted(points, self._weights[folds])
-        return found, gradients
+        pair = self._points[folds], self._weights[folds]
+        objectives, gradients, self.hessians[folds] = self._of_model.weighted(*pair)
+        return objectives, gradients
 
     @override
     def fold_hessians(
@@ -91,13 +92,6 @@ class _Resampled(Derivatives):
         return DenseFolds(self.hessians[folds])
 
 
-def _is_curved(hessians, fit):
-    """Whether the curvature is at least VANISHED times the fit's in every direction."""
-    root = np.linalg.inv(np.linalg.cholesky(np.asarray(fit.metric)))
-    relative = np.linalg.eigvalsh(root @ hessians @ root.T)
-    return relative[:, 0] > VANISHED
-
-
 @declared
 def interval(
     params: Annotated[np.ndarray, Real("n_resamples D")],
@@ -106,28 +100,3 @@ def interval(
     """Percentile interval of each parameter, (2, D), from params (n_resamples, D)."""
     tail = 0.5 * (1.0 - level)
     return np.quantile(params, [tail, 1.0 - tail], axis=0)
-
-
-@declared
-def jackknife_after_bootstrap(
-    params: Annotated[np.ndarray, Real("n_resamples D")], weights: Resamples
-) -> tuple[np.ndarray, np.ndarray]:
-    """(standard errors (D,), their own standard errors (D,)) from one set of resamples.
-
-    The resamples that happen to leave out a site are a bootstrap of the others: no further fit is
-    needed. Monte Carlo noise adds about se sqrt(e n / (2 n_resamples)), in quadrature.
-
-    Raises
-    ------
-    ValueError: fewer than two resamples leave out some site.
-
-    Source: Efron (1992).
-    """
-    left_out = (weights == 0.0).T
-    counts = left_out.sum(axis=1)
-    site = np.argmin(counts)
-    if counts[site] < 2:
-        raise ValueError(f"site {site} is in all but {counts[site]} resamples: draw more")
-    deviations = np.array([params[rows].std(axis=0) for rows in left_out])
-    spread = (len(deviations) - 1) * deviations.var(axis=0)
-    return params.std(axis=0, ddof=1), np.sqrt(spread)

@@ -4,8 +4,8 @@ At the params that a method gave a fold the gradient g of the fold's own objecti
 The step -B^-1 g estimates how far the fold's optimum still is. B is the full fit's H, corrected by
 a BFGS update so that it has the curvature that the fold's gradient shows between the full fit and
 these params: of one left-out row of a GLM that is the fold's own Hessian. A fold whose estimate
-lies near the limit is looked at again, from the point that the estimate leads to. Where a model
-bounds the errors without a gradient, folds whose bounds are below the limit are not looked at.
+lies near the limit is looked at again, from the point that the estimate leads to. Single rows of a
+regression whose errors the fit's leverages bound below the limit are not looked at.
 """
 
 import time
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from .checks import one_line
-from .concordance import NotConcordant, balls
 from .declared import Positive, declared
 from .derivatives import is_equation, kept_share
 from .methods.exact import exact
@@ -107,24 +106,37 @@ class _Search:
         self.share = kept_share(self.fit.model, result.folds)[:, None]
         self.errors = np.full((2, len(result.folds)), np.inf)
         self.gradients = 0
-        self.bounds = None
-        with suppress(NotConcordant):
-            self.bounds = self.derivatives.concordance(self.fit)
 
-    def bound(self, part):
-        """Bound the errors of some folds where that takes no gradient."""
+    def bound(self, part: slice) -> None:
+        """Bound the errors of single rows around their Newton steps, which take no gradient.
+
+        |F'''[u, v, v]| <= R |u| F''[v, v]: the refit is within -log(1 - R s) / R - s of the end
+        of a step of length s. Source: Bach (2010), Propositions 1 and 2.
+        """
         folds = self.result.folds[part]
-        if self.bounds is None or not self.bounds.cheap(folds):
+        leverages = self.derivatives.leverages(self.fit, folds)
+        if leverages is None:
             return
-        points = self.result.params[part]
-        ball = balls(self.derivatives, self.bounds, self.fit.params, points, folds)
-        ends = self.bounds.loss_range(ball.centre, ball.radius, folds)
-        low, high = (self._scored(folds.split(losses), folds) for losses in ends)
-        losses = self.losses[part]
-        self.errors[0, part] = self._lengths(points - ball.centre) + ball.radius
-        self.errors[1, part] = np.maximum(high - losses, losses - low) / self.spread
+        spreads, shares = leverages
+        with suppress(LinAlgError):  # a fold without a Newton step is looked at
+            where = (self.fit.params, folds, 0.0, self.fit.hessian)
+            gradients, hessians = self.derivatives.fold_expansion(*where)
+            ends = hessians.step_from(self.fit.params, gradients)
+            sites = np.array([fold[0] for fold in folds])
+            share = np.sqrt(np.maximum(shares[sites], 0.0))
+            steps = self._lengths(ends - self.fit.params)
+            second, first = np.sort(spreads)[-2:]
+            rates = np.where(spreads[sites] < first, first, second)
+            reach = np.minimum(rates * steps / share, 1.0)
+            radius = (-np.log1p(-reach) / np.maximum(reach, 1e-9) - 1.0) * steps / share
+            slopes = self.derivatives.heldout_gradients(ends, folds)
+            slopes = np.sqrt(_dots(slopes, self.fit.hessian.solve(slopes.T).T))
+            change = (slopes + 0.5 * radius) * radius * np.exp(first * radius)
+            moved = np.abs(self._losses(ends, folds) - self.losses[part])
+            self.errors[0, part] = self._lengths(self.result.params[part] - ends) + radius
+            self.errors[1, part] = (moved + change) / self.spread
 
-    def look(self, rows, limit):
+    def look(self, rows: np.ndarray, limit: float) -> None:
         """Follow quasi-Newton steps of folds towards their refits, until each is decided."""
         self.errors[:, rows] = np.inf
         rows = rows[_are_finite(self.result.params[rows])]

@@ -26,7 +26,21 @@ def compare_methods(exact: AResult, *others: AResult) -> Any:
     ------
     ValueError : results of different fits or folds; for different models see `compare_models`
     """
-    rows = [_row(exact, result) for result in (exact, *others)]
+    rows = []
+    for result in (exact, *others):
+        error = theta_errors(exact, result)
+        counts = [f"{count} {name}" for name, count in result.evaluations.items()]
+        row = {
+            "method": result.method,
+            "loss": result.loss,
+            "se": result.se,
+            "relative_error": relative_errors(exact, result).mean(),
+            "theta_error": np.median(error),
+            "theta_error_max": error.max(),
+            "seconds": result.seconds,
+            "evaluations": ", ".join(counts),
+        }
+        rows.append(row)
     return require("pandas", extra="tables").DataFrame(rows).set_index("method")
 
 
@@ -57,79 +71,46 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     far outliers, they are rough in any case. ArviZ's `weight` is left out: it needs densities of
     single, independent sites.
 
-    Of certificates, alone or among results, also elpd_low, elpd_high, diff_low and diff_high: what
-    is proved of exact refits' elpd and elpd_diff; a plain result counts as exact.
-
     Raises
     ------
     ValueError : results on different sites, folds or data, or losses that are not finite
 
     Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """
-    named = results if isinstance(results, Mapping) else {}
-    certificates = {name: each for name, each in named.items() if hasattr(each, "certified")}
-    named = {**named, **{name: each.result for name, each in certificates.items()}}
-    if not named or not all(isinstance(each, CVResult) for each in named.values()):
+    plain = results if isinstance(results, Mapping) else {}
+    if not plain or not all(isinstance(each, CVResult) for each in plain.values()):
         raise ValueError(f"give {{name: CVResult}}, one result a model, not {results!r:.80}")
-    results = named
     _check_same_folds(*results.items())
     first, *_ = results
     for name, result in results.items():
         if reason := data_difference(results[first].fit.model, result.fit.model):
             raise ValueError(f"{first} and {name} have different data: {reason}")
-        _check_finite(name, result)
-    order = sorted(results, key=lambda name: np.nansum(results[name].pointwise))
-    best = results[order[0]]
-    rows = [_model_row(rank, results[name], best) for rank, name in enumerate(order)]
+        bad = np.flatnonzero((result.groups >= 0) & ~np.isfinite(result.pointwise))
+        if bad.size:
+            where = f"site {bad[0]} the first: {result.pointwise[bad[0]]}"
+            lost = f"{bad.size} of {result.n_sites} sites have a held-out loss that is not finite"
+            remedy = "so that elpd is not defined: look at these sites' folds"
+            raise ValueError(f"{name}: {lost} ({where}), {remedy}")
+    scored = results[first].groups >= 0
+    groups = results[first].groups[scored]
+    elpds = {name: -result.pointwise[scored] for name, result in results.items()}
+    order = sorted(results, key=lambda name: -elpds[name].sum())
+    rows = []
+    for rank, name in enumerate(order):
+        gap = elpds[order[0]] - elpds[name]
+        row = {
+            "rank": rank,
+            "elpd": elpds[name].sum(),
+            "p": results[name].p_loo,
+            "elpd_diff": gap.sum(),
+            "se": error_of_sum(elpds[name], groups),
+            "dse": error_of_sum(gap, groups),
+            "method": results[name].method,
+            "se_over": results[name].se_over,
+        }
+        rows.append(row)
     pandas = require("pandas", extra="tables")
-    table = pandas.DataFrame(rows, pandas.Index(order, name="model"))
-    return table.assign(**_proved(results, certificates, order)) if certificates else table
-
-
-def _proved(results, certificates, order):
-    """Bounds of elpd and elpd_diff, one row a model; the best model's difference is 0."""
-    ends = {}
-    for name in order:
-        own = certificates.get(name)
-        both = (own.upper, own.lower) if own else (results[name], results[name])
-        ends[name] = [-end.pointwise[end.groups >= 0].sum() for end in both]
-    low, high = np.array(list(ends.values())).T
-    gaps = [low[0] - high, high[0] - low]
-    gaps = np.where(np.arange(len(order)) > 0, gaps, 0.0)
-    names = ["elpd_low", "elpd_high", "diff_low", "diff_high"]
-    return dict(zip(names, [low, high, *gaps], strict=True))
-
-
-def _row(exact, result):
-    error = theta_errors(exact, result)
-    counts = [f"{count} {name}" for name, count in result.evaluations.items()]
-    return {
-        "method": result.method,
-        "loss": result.loss,
-        "se": result.se,
-        "relative_error": relative_errors(exact, result).mean(),
-        "theta_error": np.median(error),
-        "theta_error_max": error.max(),
-        "seconds": result.seconds,
-        "evaluations": ", ".join(counts),
-    }
-
-
-def _model_row(rank, result, best):
-    scored = result.groups >= 0
-    groups = result.groups[scored]
-    elpd = -result.pointwise[scored]
-    gap = -best.pointwise[scored] - elpd
-    return {
-        "rank": rank,
-        "elpd": elpd.sum(),
-        "p": result.p_loo,
-        "elpd_diff": gap.sum(),
-        "se": error_of_sum(elpd, groups),
-        "dse": error_of_sum(gap, groups),
-        "method": result.method,
-        "se_over": result.se_over,
-    }
+    return pandas.DataFrame(rows, pandas.Index(order, name="model"))
 
 
 def _check_comparable(a, b):
@@ -159,19 +140,8 @@ def _check_same_folds(named, *others):
             parts = [slice(n, n + 1) for n in range(len(a.folds))]
             unlike = (part.start for part in parts if not a.folds[part].same_as(b.folds[part]))
             reason = f"fold {next(unlike)} the first"
-        found = f"{first} and {name} were run on different folds ({reason})"
-        raise ValueError(f"{found}: run both on the same Folds")
-
-
-def _check_finite(name, result):
-    bad = np.flatnonzero((result.groups >= 0) & ~np.isfinite(result.pointwise))
-    if bad.size:
-        value = result.pointwise[bad[0]]
-        first = f"site {bad[0]} the first: {value}"
-        raise ValueError(
-            f"{name}: {bad.size} of {result.n_sites} sites have a held-out loss that is not finite "
-            f"({first}), so that elpd is not defined: look at these sites' folds"
-        )
+        ran = f"{first} and {name} were run on different folds ({reason})"
+        raise ValueError(f"{ran}: run both on the same Folds")
 
 
 def data_difference(a: Any, b: Any) -> str:

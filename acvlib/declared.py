@@ -16,7 +16,6 @@ says so. What autograd passes through is untouched.
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
-from itertools import zip_longest
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -52,12 +51,6 @@ class Sizes(dict):
         bound = self.get(dimension)
         return getattr(self.owner, dimension, None) if bound is None else bound[0]
 
-    def told(self, names: list) -> str:
-        """What is known of some names, in words."""
-        known = {name: self.of(name) for name in names if self.of(name) is not None}
-        where = {name: f" as in {self[name][1]}" if name in self else "" for name in known}
-        return "".join(f", {name} = {size}{where[name]}" for name, size in known.items())
-
 
 class Check:
     """What a value must be; a subclass returns the value as it is taken, or raises."""
@@ -76,73 +69,80 @@ class Real(Check):
     finite=False lets nan and infinity through.
     """
 
-    whole = False
-    most: float | str = INF
-
     def __init__(
         self, *shapes: str, above: float = -INF, least: float = -INF, finite: bool = True
     ) -> None:
         self.shapes = [tuple(int(d) if d.isdigit() else d for d in each.split()) for each in shapes]
-        self.names = [d for each in self.shapes for d in each if isinstance(d, str)]
-        if not shapes or not all(name.isidentifier() for name in self.names):
+        names = [d for each in self.shapes for d in each if isinstance(d, str)]
+        if not shapes or not all(name.isidentifier() for name in names):
             raise TypeError(f"shapes {shapes}: give names and numbers with spaces, as in 'n p'")
         self.rows = self.shapes[-1][0] if self.shapes[-1] else None
         self.above = above
         self.least = least
         self.finite = finite
-        self.bounded = self.whole or max(above, least) > -INF
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if self.rows in sizes:
             value = in_order_of(sizes[self.rows][2], name, value)
         array = real_array(name, value, finite=self.finite)
-        for shape in self.shapes:
-            found = dict(zip(shape, array.shape, strict=False))
-            known = [sizes.of(dimension) for dimension in shape]
-            if len(shape) == array.ndim and all(
-                n == (found[d] if k is None else k)
-                for d, k, n in zip(shape, known, array.shape, strict=True)
-            ):
-                break
-        else:
-            wanted = " or ".join(_shape(each) for each in self.shapes)
-            told = sizes.told(self.names)
-            raise ValueError(f"{name} of shape {array.shape} must be {wanted}{told}")
-        if None in known:
-            self._bind(name, value, found, sizes)
-        if self.bounded:
-            self._check_bounds(name, array, sizes.of(self.most))
-        array = array.astype(np.int64) if self.whole else array
-        array.setflags(write=False)
-        return array if array.ndim else array.item()
-
-    def _bind(self, name, value, found, sizes):
         labels = (getattr(value, "index", None), getattr(value, "columns", None))
-        for axis, (dimension, size) in enumerate(found.items()):
-            if not size:
-                raise ValueError(f"{name} is empty: {dimension} = 0")
-            if sizes.of(dimension) is None:
-                sizes[dimension] = (size, name, labels[axis] if axis < 2 else None)
-
-    def _check_bounds(self, name, array, most):
-        bad = (array <= self.above) | (array < self.least) | (array > most)
-        bad |= self.whole & (array != np.floor(array))
+        if not any(_fits(shape, array, sizes, name, labels) for shape in self.shapes):
+            wanted = " or ".join(map(_in_words, self.shapes))
+            known = {d: sizes.of(d) for shape in self.shapes for d in shape if isinstance(d, str)}
+            for dimension, size in known.items():
+                where = f" as in {sizes[dimension][1]}" if dimension in sizes else ""
+                wanted += f", {dimension} = {size}{where}" if size is not None else ""
+            raise ValueError(f"{name} of shape {array.shape} must be {wanted}")
+        bad = (array <= self.above) | (array < self.least)
         if bad.any():
             place = np.argwhere(bad)[0]
             where = f" at {place.tolist()}" if place.size else ""
             bound = f"above {self.above:g}" if self.above >= self.least else f">= {self.least:g}"
-            bound = f"whole numbers from {self.least:g} to {most:g}" if self.whole else bound
             raise ValueError(f"{name} must be {bound}; it holds {array[tuple(place)]:g}{where}")
+        array.setflags(write=False)
+        return array if array.ndim else array.item()
+
+
+def _fits(shape, array, sizes, name, labels):
+    """Whether an array has this shape; its names are bound then."""
+    new = {}
+    if len(shape) != array.ndim:
+        return False
+    for axis, (dimension, size) in enumerate(zip(shape, array.shape, strict=True)):
+        known = sizes.of(dimension)
+        if known is None:
+            known, *_ = new.setdefault(dimension, (size, name, labels[axis] if axis < 2 else None))
+            if not size:
+                raise ValueError(f"{name} is empty: {dimension} = 0")
+        if size != known:
+            return False
+    sizes |= new
+    return True
 
 
 class Integers(Real):
-    """Whole numbers of one of these shapes, as int64; `most` may be the name of a size."""
+    """Whole numbers of one of these shapes from `least` to `most`, as int64."""
 
-    whole = True
-
-    def __init__(self, *shapes: str, least: float = 0, most: float | str = MOST) -> None:
+    def __init__(self, *shapes: str, least: float = 0, most: float = MOST) -> None:
         super().__init__(*shapes, least=least)
         self.most = most
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        array = np.asarray(super().__call__(name, value, sizes))
+        bad = (array != np.floor(array)) | (array > self.most)
+        if bad.any():
+            rule = f"whole numbers from {self.least:g} to {self.most:g}"
+            raise ValueError(f"{name} must be {rule}; it holds {array[bad][0]:g}")
+        array = array.astype(np.int64)
+        array.setflags(write=False)
+        return array
+
+
+def _in_words(shape):
+    inside = ", ".join(map(str, shape))
+    if not shape:
+        return "one number"
+    return f"({inside},)" if len(shape) == 1 else f"({inside})"
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,9 @@ class Whole(Check):
     most: int | str = MOST
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> int:
-        named = isinstance(self.most, str)
-        of = f" of {sizes.of(self.most)} {self.most.removeprefix('n_')}" if named else ""
-        return check_whole(name, value, self.least, sizes.of(self.most), of)
+        most = sizes.of(self.most)
+        of = f" of {most} {self.most.removeprefix('n_')}" if isinstance(self.most, str) else ""
+        return check_whole(name, value, self.least, most, of)
 
 
 class OneOf(Check):
@@ -216,6 +216,8 @@ Rng = Annotated[np.random.Generator | int, Seeded()]
 def declared(thing: Thing) -> Thing:
     """Have a dataclass or a function check what it is given, as its annotations say.
 
+    The function without its checks is its attribute `unchecked`.
+
     Raises TypeError for annotations that say something else, or that are text.
     """
     if not is_dataclass(thing):
@@ -231,14 +233,24 @@ def declared(thing: Thing) -> Thing:
 def _declared(function: Any) -> Any:
     """The function with its checks; help() shows the plain types."""
     shown = signature(function)
-    parameters = shown.parameters.values()
-    read = {each.name: _read(function, each) for each in parameters}
-    places = [each.name for each in parameters if each.kind in _BY_PLACE]
-    others = next((each.name for each in parameters if each.kind == Parameter.VAR_POSITIONAL), "")
+    places = []  # names of arguments that may be given by place
+    others = ""  # that of *arguments
+    plain = []
+    checks = {}
+    defaults = {}
+    for name, parameter in shown.parameters.items():
+        check, optional, kind = _read(function, parameter)
+        plain.append(parameter.replace(annotation=kind))
+        if parameter.kind in _BY_PLACE:
+            places.append(name)
+        elif parameter.kind == Parameter.VAR_POSITIONAL:
+            others = name
+        if check:
+            checks[name] = check, optional
+            unset = parameter.default is None or parameter.default is Parameter.empty
+            if not unset and repr(parameter.default) != "<factory>":
+                defaults[name] = parameter.default
     of_object = places[:1] == ["self"] and function.__name__ != "__init__"
-    checks = {name: (check, optional) for name, (check, optional, _) in read.items() if check}
-    defaults = {name: shown.parameters[name].default for name in checks}
-    defaults = {name: own for name, own in defaults.items() if not _is_unset(own)}
 
     def taken(name: str, value: Any, sizes: Sizes) -> Any:
         if name not in checks or isbox(value):
@@ -250,20 +262,17 @@ def _declared(function: Any) -> Any:
     def with_checks(*args, **named):
         sizes = Sizes(args[0] if of_object and args else None)
         filled = places[: len(args)]
-        by_place = [taken(*pair, sizes) for pair in zip_longest(filled, args, fillvalue=others)]
-        named = {name: own for name, own in defaults.items() if name not in filled} | named
-        by_name = {name: taken(name, named[name], sizes) for name in read if name in named}
-        return function(*by_place, **named | by_name)
+        names = filled + [others] * (len(args) - len(filled))
+        by_place = [taken(name, value, sizes) for name, value in zip(names, args, strict=True)]
+        named = {name: value for name, value in defaults.items() if name not in filled} | named
+        order = [name for name in shown.parameters if name in named]
+        return function(*by_place, **named | {n: taken(n, named[n], sizes) for n in order})
 
-    plain = [each.replace(annotation=read[each.name][2]) for each in parameters]
+    with_checks.unchecked = function  # type: ignore[attr-defined]
     with_checks.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]
     kinds = {each.name: each.annotation for each in plain if each.annotation is not Parameter.empty}
     with_checks.__annotations__ = {**function.__annotations__, **kinds}
     return with_checks
-
-
-def _is_unset(default):
-    return default is None or default is Parameter.empty or repr(default) == "<factory>"
 
 
 def _read(function, parameter):
@@ -282,10 +291,3 @@ def _read(function, parameter):
     optional = get_origin(kind) is not Annotated or parameter.default is None
     check = checks[0].settled(plain)
     return check, optional, plain | None if optional else plain
-
-
-def _shape(dimensions):
-    inside = ", ".join(map(str, dimensions))
-    if not dimensions:
-        return "one number"
-    return f"({inside},)" if len(dimensions) == 1 else f"({inside})"

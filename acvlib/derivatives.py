@@ -1,7 +1,6 @@
 """Derivatives of a weighted model: by autograd, unless the model overrides them with faster ones.
 
-An `EstimatingEquation` has its residual in place of the gradient, |residual|^2 / 2 in place of the
-objective and the residual's Jacobian in place of the Hessian.
+An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 in place of F.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +12,8 @@ from autograd.core import make_vjp
 from joblib import delayed
 
 from .checks import one_line
-from .concordance import Concordance, NotConcordant, refusal
 from .declared import declared
 from .folds import WHOLE, Folds
-from .folds import weights as fold_weights
 from .model import AModel, FoldProducts, Refits, check_overrides, override, with_defaults
 from .parallel import parallel, pieces, track
 from .solvers.inverse import (
@@ -35,10 +32,9 @@ SHARE = 1e-3  # of a move, by which held-out losses are differenced
 class Derivatives:
     """F, its derivatives and the held-out losses of one model; all by autograd.
 
-    A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives.
-    A public name that is not here is an error; helpers of a subclass start with an underscore.
-
-    Of params, (D,) means one point for all folds and (n_folds, D) a point for each.
+    A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives;
+    helpers of a subclass start with an underscore. Of params, (D,) means one point for all folds
+    and (n_folds, D) a point for each.
     """
 
     __repr__ = one_line
@@ -55,8 +51,6 @@ class Derivatives:
     def __init_subclass__(cls, **settings):
         super().__init_subclass__(**settings)
         check_overrides(cls)
-
-    # one weighting
 
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
@@ -76,8 +70,6 @@ class Derivatives:
         gradient = grad(self.model.objective)
         return _jacobian_by_rows(lambda w: gradient(params, w), weights)
 
-    # folds
-
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """J (w_o - 1) of each fold, (n_folds, D), J at params (D,) and weights 1."""
         matrix = self.cross_matrix(params, np.ones(self.n_sites))
@@ -91,26 +83,36 @@ class Derivatives:
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[Any, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, D)); F may be None unless `values` are wanted."""
-        pairs = each_fold(self._fold_gradient, params, folds, "gradients")
-        found, gradients = zip(*pairs, strict=True)
-        return np.array(found), np.array(gradients)
+
+        def gradient(point: np.ndarray, fold: np.ndarray) -> tuple[float, np.ndarray]:
+            return self.value_and_gradient(point, self._without(fold))
+
+        pairs = each_fold(gradient, params, folds, "gradients")
+        objectives, gradients = zip(*pairs, strict=True)
+        return np.array(objectives), np.array(gradients)
 
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
         """H(w_o) + damping I of each fold; `whole`: H at params and w = 1, if it is known."""
         if self.matrix_free:
-            return KrylovFolds(
-                lambda rows: self.products(at(params, rows), folds[rows]), len(folds), damping
-            )
-        matrices = np.array(each_fold(self._fold_hessian, params, folds, "Hessians"))
+
+            def products(rows: np.ndarray) -> FoldProducts:
+                return self.products(at(params, rows), folds[rows])
+
+            return KrylovFolds(products, len(folds), damping)
+
+        def hessian(point: np.ndarray, fold: np.ndarray) -> np.ndarray:
+            return np.asarray(self.hessian(point, self._without(fold)))
+
+        matrices = np.array(each_fold(hessian, params, folds, "Hessians"))
         symmetric = not is_equation(self.model)
         return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), symmetric)
 
     def fold_expansion(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> tuple[Any, FoldSolver]:
-        """(gradients (n_folds, D), `fold_hessians`) at one point (D,), together where that saves.
+        """(gradients (n_folds, D), `fold_hessians`) at one point (D,).
 
         The gradients may have a form of their own, which the `FoldSolver` solves for.
         """
@@ -120,15 +122,16 @@ class Derivatives:
     def chord_gradients(
         self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
     ) -> np.ndarray:
-        """dF/dparams (n_folds, D) at params (n_folds, D) near a centre (D,).
-
-        accuracy: the error that is allowed, in standard errors; for chord steps.
-        """
+        """dF/dparams (n_folds, D) near a centre (D,), to an accuracy in standard errors."""
         return self.fold_gradients(params, folds, values=False)[1]
 
-    def concordance(self, fit: Any) -> Concordance:
-        """What bounds the third derivatives of F; NotConcordant says why nothing does."""
-        raise NotConcordant(refusal(self.model))
+    def leverages(self, fit: Any, folds: Folds) -> tuple[np.ndarray, np.ndarray] | None:
+        """(how far a standard error moves the scores of each site, 1 - its leverage), (n_sites,).
+
+        Of folds of single sites whose Hessians around the fit are cheap, where third derivatives
+        are at most second ones times the moves; None of others.
+        """
+        return None
 
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """Slices of the folds whose Hessians are in memory together."""
@@ -145,16 +148,13 @@ class Derivatives:
 
         By differences of fourth order: autograd need not follow a held-out loss.
         """
-
-        def loss(share: float) -> np.ndarray:
-            return np.asarray(self.model.heldout_loss(params + share * move, fold))
-
-        near = loss(SHARE) - loss(-SHARE)
-        far = loss(2 * SHARE) - loss(-2 * SHARE)
-        return loss(0.0) + (8 * near - far) / (12 * SHARE)
+        shares = SHARE * np.array([0, 1, -1, 2, -2])
+        losses = [self._fold_heldout(params + share * move, fold) for share in shares]
+        here, ahead, behind, far_ahead, far_behind = losses
+        return here + (8 * (ahead - behind) - (far_ahead - far_behind)) / (12 * SHARE)
 
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
-        """The gradient (n_folds, D) of each fold's scored losses' sum; None where it is dear."""
+        """The gradient (n_folds, D) of each fold's scored losses; None where it is dear."""
         return None
 
     def prior_gradients(self, params: np.ndarray) -> np.ndarray | None:
@@ -166,14 +166,10 @@ class Derivatives:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(F (n,), gradients (n, D), Hessians (n, D, D)) at rows of params and of weights."""
         pairs = list(zip(params, weights, strict=True))
-        values, gradients = zip(*(self.value_and_gradient(*pair) for pair in pairs), strict=True)
+        firsts = [self.value_and_gradient(*pair) for pair in pairs]
         hessians = [np.asarray(self.hessian(*pair)) for pair in pairs]
-        return np.array(values), np.array(gradients), np.array(hessians)
-
-    def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Any:
-        """`inference.prefixes.Futures` of a model of one series in time, at one point (D,)."""
-        found = f"{type(self.model).__name__} is no series in time, or not under keep_latents"
-        raise TypeError(f"{found}: give an HMM or PoissonTraffic")
+        values, gradients = map(np.array, zip(*firsts, strict=True))
+        return values, gradients, np.array(hessians)
 
     # where matrices are too large, and for estimating equations
 
@@ -197,14 +193,16 @@ class Derivatives:
         """(J J')^+ (D, D) of an estimating equation: the inverse variance of its residual."""
         return None
 
-    def _fold_gradient(self, params, fold):
-        return self.value_and_gradient(params, fold_weights(self.n_sites, fold))
-
-    def _fold_hessian(self, params, fold):
-        return np.asarray(self.hessian(params, fold_weights(self.n_sites, fold)))
-
     def _fold_heldout(self, params, fold):
-        return np.asarray(self.model.heldout_loss(params, fold))
+        loss = self.model.heldout_loss
+        unchecked = getattr(loss, "unchecked", None)  # what is given was checked at the door
+        losses = loss(params, fold) if unchecked is None else unchecked(self.model, params, fold)
+        return np.asarray(losses)
+
+    def _without(self, fold):
+        weights = np.ones(self.n_sites)
+        weights[fold] = 0.0
+        return weights
 
 
 class EquationDerivatives(Derivatives):
@@ -239,8 +237,8 @@ class EquationDerivatives(Derivatives):
     @override
     def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
         """H' (J J')^+ H, the inverse of the sandwich covariance of params."""
-        matrix = np.asarray(hessian)
-        return matrix.T @ self.residual_precision(params) @ matrix
+        jacobian_matrix = np.asarray(hessian)
+        return jacobian_matrix.T @ self.residual_precision(params) @ jacobian_matrix
 
     @override
     def residual_precision(self, params: np.ndarray) -> np.ndarray | None:
@@ -269,9 +267,10 @@ def at(params: np.ndarray, rows: Any) -> np.ndarray:
 def each_fold(function: Callable, params: np.ndarray, folds: Folds, label: str) -> list:
     """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar."""
     points = np.broadcast_to(params, (len(folds), params.shape[-1]))
-    if len(folds) == 1:  # as in every fit: no worker, no bar
-        return [function(points[0], folds[0])]
-    jobs = track(list(zip(points, folds, strict=True)), label)
+    pairs = list(zip(points, folds, strict=True))
+    if len(pairs) == 1:  # as in every fit: no worker, no bar
+        return [function(*pairs[0])]
+    jobs = track(pairs, label)
     return parallel()(delayed(function)(point, fold) for point, fold in jobs)
 
 
@@ -283,11 +282,12 @@ def kept_share(model: Any, folds: Folds) -> np.ndarray:
     defaults = with_defaults(model)
     if defaults.normalised:
         return np.ones(len(folds))
-    weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
-    if weights.shape not in ((), (model.n_sites,)):
-        weights = np.ones(())
-    observed = np.ones(model.n_sites) if defaults.observed is None else defaults.observed
-    weights = weights * observed
+    weights = np.ones(model.n_sites)
+    given = np.asarray(getattr(model, "sample_weight", 1.0), float)
+    if given.shape in ((), weights.shape):
+        weights = weights * given
+    if defaults.observed is not None:
+        weights = weights * defaults.observed
     return 1.0 - folds.indicator(model.n_sites) @ weights / weights.sum()
 
 

@@ -76,7 +76,9 @@ def check_model(
     if params.shape != np.shape(start):
         raise ValueError(f"params {params.shape}: initial_params of the model gives {start.shape}")
     inside = rng.uniform(0.5, 0.9, model.n_sites)
-    sites = _some_sites(model, rng)
+    observed = Known.of(model).numbers
+    size = min(max(1, len(observed) // 5), max(1, len(observed) - 1))  # about a fifth, and not all
+    sites = np.sort(rng.choice(observed, size, replace=False))
     corner = weights_without(model.n_sites, sites)
     sideways = rng.uniform(-1.0, 1.0, model.n_sites)
     inwards = np.where(corner == 0.0, 1.0, -1.0) * rng.uniform(0.5, 1.0, model.n_sites)
@@ -84,15 +86,18 @@ def check_model(
     with np.errstate(all="ignore"):  # a logarithm of weight 0: what is not finite is reported
         errors = _differences(derivatives, params, inside, along, sideways)
         at_corner = _differences(derivatives, params, corner, along, inwards, one_sided=True)
-        single = _finite_without(derivatives, params, rng)
-    errors["corner"] = max(*at_corner.values(), 0.0 if single else float("inf"))
+        chosen = rng.permutation(len(observed))[:SINGLE_SITES]
+        single = derivatives.fold_gradients(params, leave_one_out(model)[chosen])
+    finite = all(np.isfinite(part).all() for part in single)
+    errors["corner"] = max(*at_corner.values(), 0.0 if finite else float("inf"))
     if without is not None:
         smaller = derivatives_of(without(sites))
         errors["deletion"] = _deletion_error(derivatives, smaller, params, along, corner)
     wrong = {name: error for name, error in errors.items() if not error <= tolerance}
     if wrong:
-        found = ", ".join(f"{name} {error:.2g}" for name, error in wrong.items())
-        raise ValueError(f"relative errors of {found}: {'; '.join(_REMEDIES[n] for n in wrong)}")
+        named = ", ".join(f"{name} {error:.2g}" for name, error in wrong.items())
+        remedies = "; ".join(_REMEDIES[name] for name in wrong)
+        raise ValueError(f"relative errors of {named}: {remedies}")
     return errors
 
 
@@ -106,39 +111,21 @@ _REMEDIES = {
 }
 
 
-def _some_sites(model, rng):
-    """About a fifth of the observed sites, at least one and not all."""
-    sites = Known.of(model).numbers
-    size = min(max(1, len(sites) // 5), max(1, len(sites) - 1))
-    return np.sort(rng.choice(sites, size, replace=False))
-
-
-def _finite_without(derivatives, params, rng):
-    """Whether F and its gradient are finite without single sites, of some hundred."""
-    folds = leave_one_out(derivatives.model)
-    chosen = rng.permutation(len(folds))[:SINGLE_SITES]
-    values, gradients = derivatives.fold_gradients(params, folds[chosen])
-    return bool(np.isfinite(values).all() and np.isfinite(gradients).all())
-
-
 def _differences(derivatives, params, weights, along, sideways, one_sided=False):
     """Relative errors of H and J, and of the gradient where there is an objective."""
 
-    def moved(step: float) -> Any:
-        return derivatives.value_and_gradient(params + step * along, weights)
+    def at(step: float, aside: float = 0.0) -> Any:
+        point = params + step * along
+        return derivatives.value_and_gradient(point, weights + aside * sideways)
 
-    def reweighted(step: float) -> Any:
-        return derivatives.value_and_gradient(params, weights + step * sideways)[1]
-
-    hessian = derivatives.hessian(params, weights)
+    hessian = derivatives.hessian(params, weights) @ along
     cross = derivatives.cross_matrix(params, weights) @ sideways
     errors = {
-        "hessian": _relative(hessian @ along, _slope(lambda step: moved(step)[1])),
-        "cross": _relative(cross, _slope(reweighted, one_sided)),
+        "hessian": _relative(hessian, _slope(lambda step: at(step)[1])),
+        "cross": _relative(cross, _slope(lambda step: at(0.0, step)[1], one_sided)),
     }
     if not is_equation(derivatives.model):
-        gradient = moved(0.0)[1] @ along
-        errors["gradient"] = _relative(gradient, _slope(lambda step: moved(step)[0]))
+        errors["gradient"] = _relative(at(0.0)[1] @ along, _slope(lambda step: at(step)[0]))
     return errors
 
 

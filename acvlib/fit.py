@@ -5,19 +5,18 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import LARGEST, real_array, warn
+from .checks import LARGEST, real_array
 from .declared import Positive, Real, Rng, declared
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import WHOLE
 from .model import AModel
-from .results import Fit
+from .results import TOLERANCE, Fit
 from .solvers.inverse import IndefiniteHessian, Solvable
 from .solvers.newton import newton
 from .solvers.newton_cg import below_saddle, newton_cg
-from .trials import NoFiniteOptimum, UnconvergedFit
+from .trials import NoFiniteOptimum
 
 Start = Annotated[np.ndarray, Real("n_params")]
-TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 MAX_SADDLES = 20  # that a fit leaves
 
 
@@ -43,7 +42,7 @@ def fit(
     matrix_free = derivatives.matrix_free
     near = is_equation(model) or (start is not None and matrix_free)
     further = derivatives.defaults.further_starts if start is None else None
-    start = _initial(model, start, rng)
+    start = real_array("start", model.initial_params(rng), 1) if start is None else start
     if derivatives.defaults.quadratic:
         result = _solved(derivatives, start)
         derivatives.defaults.check_optimum(result.params)
@@ -53,7 +52,7 @@ def fit(
     else:
         starts = [start] if further is None else [start, *further()]
         result = _descended(derivatives, starts, tolerance)
-    warn_unconverged(result, tolerance, "fit")
+    result.warn_unconverged("fit", tolerance)
     return result
 
 
@@ -89,12 +88,8 @@ def fit_at(model: AModel, params: Start, iterates: Sequence[np.ndarray] = ()) ->
 def fit_path(model: AModel, start: Start | None = None, rng: Rng | None = None) -> list[np.ndarray]:
     """List the iterates (D,) of L-BFGS from the start on, for the study of inexact optima."""
     derivatives = derivatives_of(model)
-    return _lbfgs(derivatives, _initial(model, start, rng))
-
-
-def _initial(model, start, rng):
-    """The start given, or the model's own."""
-    return real_array("start", model.initial_params(rng), 1) if start is None else start
+    start = real_array("start", model.initial_params(rng), 1) if start is None else start
+    return _lbfgs(derivatives, start)
 
 
 def _described(derivatives, params, hessian, iterates):
@@ -174,11 +169,3 @@ def _lbfgs(derivatives, start):
         options={"maxiter": 1000},
     )
     return iterates
-
-
-def warn_unconverged(result: Fit, tolerance: float, who: str) -> None:
-    """Say once that `who` starts from, or ended at, a point that is no optimum; it is allowed."""
-    if not result.newton_decrement <= tolerance:
-        decrement = f"Newton decrement {result.newton_decrement:.3g} is above {tolerance:.0e}"
-        message = f"{who}: {decrement}: the point is not an optimum"
-        warn(message, UnconvergedFit)

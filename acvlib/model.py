@@ -58,12 +58,12 @@ class ModelDefaults:
     """What a model may say of itself, and what holds where it says nothing.
 
     observed (n_sites,): False where a site is missing and can be in no fold; sites: what they are,
-    such as "rows" or "steps": folds of others are refused; convex: F at w = 1 is convex in params,
-    so that Newton's method finds its minimum from any start; quadratic: it does so in one step;
-    normalised: F divides by the sum of the weights, so that omitting sites takes no curvature away;
-    restart_points(rng, n): a list of n points to fit from, for a model that knows better than n
-    times initial_params; further_starts(): points to fit from before the fit is refused because its
-    optimum is at infinity.
+    such as "rows" or "steps": folds of others are refused; convex: F is convex in params, at the
+    weights of any fold, so that Newton's method finds its minimum from any start; quadratic: it
+    does so in one step; normalised: F divides by the sum of the weights, so that omitting sites
+    takes no curvature away; restart_points(rng, n): a list of n points to fit from, for a model
+    that knows better than n times initial_params; further_starts(): points to fit from before the
+    fit is refused because its optimum is at infinity.
     """
 
     __repr__ = one_line
@@ -225,9 +225,9 @@ class IsModel(Check):
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if isinstance(value, type) or not hasattr(value, "n_sites"):
             check_is_model(value)  # which says what is missing; F alone has derivatives, too
-        sizes |= {"n_sites": (value.n_sites, name, None)}
+        sizes["n_sites"] = (value.n_sites, name, None)
         if hasattr(value, "n_params"):
-            sizes |= {"n_params": (value.n_params, name, None)}
+            sizes["n_params"] = (value.n_params, name, None)
         return value
 
 
@@ -238,5 +238,5 @@ def check_is_model(model: Any) -> None:
     """Raise TypeError unless an object has what a `Model` or an `EstimatingEquation` has."""
     members = ("n_sites", "heldout_loss", "initial_params")
     if isinstance(model, type) or not all(hasattr(model, name) for name in members):
-        found = f"{model!r:.60} has no {', '.join(members)}"
-        raise TypeError(f"{found}: give a model, of acv.models or of your own (acv.Model)")
+        lacking = f"{model!r:.60} has no {', '.join(members)}"
+        raise TypeError(f"{lacking}: give a model, of acv.models or of your own (acv.Model)")

@@ -49,15 +49,15 @@ def threads() -> Parallel:
 
 
 def in_threads(
-    function: Callable, pieces: Sequence, n_threads: int | None = None, label: str | None = None
+    function: Callable, pieces: Sequence, n_threads: int | None = None, label: str = ""
 ) -> list:
     """Return [function(piece) for each piece], computed on plain threads, by default one a core.
 
     Not by joblib, which polls for results: a hundredth of a second, longer than many kernels take.
     """
-    n_threads = min(n_threads or cpu_count(), len(pieces)) if len(pieces) > 1 else 1
+    n_threads = min(n_threads or cpu_count(), len(pieces))
     shown = (lambda results: track(results, label, len(pieces))) if label else iter
-    if n_threads == 1:
+    if n_threads <= 1:
         return list(shown(map(function, pieces)))
     with ThreadPoolExecutor(n_threads) as pool:
         try:
@@ -87,15 +87,8 @@ def has_machines() -> bool:
     return "dask" in type(backend).__module__
 
 
-@cache
-def _blas():
-    """The BLAS libraries of this process: to look for them takes longer than many kernels do."""
-    return ThreadpoolController().select(user_api="blas")
-
-
 class OneThread(ContextDecorator):
-    """One thread for a library while anyone is inside: the limit is the process', so that those
-    inside are counted, under a lock, and the last one lifts it.
+    """One thread for a library while anyone is inside, counted under a lock: the last one lifts it.
 
     `count()` tells how many threads the library has; `limit()` makes it one and returns what puts
     the number back.
@@ -107,7 +100,6 @@ class OneThread(ContextDecorator):
         self._lock = Lock()
         self._inside = 0
         self._before = 1
-        self._restore = None
 
     def n_threads(self) -> int:
         """How many threads the library may use, or might if nobody were inside."""
@@ -128,6 +120,12 @@ class OneThread(ContextDecorator):
                 self._restore()
 
 
+@cache
+def _blas():
+    """The BLAS libraries of this process: to look for them takes longer than many kernels do."""
+    return ThreadpoolController().select(user_api="blas")
+
+
 one_blas_thread = OneThread(
     lambda: max((library["num_threads"] for library in _blas().info()), default=1),
     lambda: _blas().limit(limits=1).restore_original_limits,
@@ -139,7 +137,7 @@ def blas_for(multiplications: float) -> AbstractContextManager:
     return one_blas_thread if multiplications < SHARED else nullcontext()
 
 
-def in_blas_threads(function: Callable, pieces: Sequence, label: str | None = None) -> list:
+def in_blas_threads(function: Callable, pieces: Sequence, label: str = "") -> list:
     """Run `in_threads`, as many as BLAS would use, each calling BLAS alone: for small pieces."""
     n_threads = one_blas_thread.n_threads()
     with one_blas_thread:
@@ -152,20 +150,14 @@ def pieces(stop: int, size: int, start: int = 0) -> list[slice]:
 
 
 def keep_kernels() -> None:
-    """Give numba a folder for this process and its workers, where it would find none and fail.
-
-    Nothing is done where `NUMBA_CACHE_DIR` is set, or one of numba's own places is writable.
-    """
+    """Give numba a folder of this process, where it would find none and fail."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    if "NUMBA_CACHE_DIR" in os.environ or any(map(_is_writable, (Path(__file__).parent, home))):
-        return
+    for place in (Path(__file__).parent, home):
+        there = next(each for each in (place, *place.parents) if each.exists())
+        if "NUMBA_CACHE_DIR" in os.environ or place.is_absolute() and os.access(there, os.W_OK):
+            return
     folder = tempfile.mkdtemp(prefix="acvlib-kernels-")  # of nobody else: its content is executed
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = folder
     if "numba" in sys.modules:  # which has read the variable already
         sys.modules["numba"].config.CACHE_DIR = folder
-
-
-def _is_writable(folder):
-    there = [each for each in (folder, *folder.parents) if each.exists()]
-    return folder.is_absolute() and os.access(there[0], os.W_OK | os.X_OK)

@@ -8,13 +8,16 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import check_kind, real_array
+from .checks import check_kind, real_array, warn
 from .declared import Check, Sizes
 from .derivatives import derivatives_of
 from .extras import require
 from .folds import Folds
 from .folds.checks import end_to_end
-from .scores import HeldOutLosses, error_of_sum
+from .scores import HeldOutLosses
+from .trials import UnconvergedFit
+
+TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ class Fit:
 
     def __getstate__(self):
         return {name: value for name, value in vars(self).items() if name != "derivatives"}
+
+    def warn_unconverged(self, who: str, tolerance: float = TOLERANCE) -> None:
+        """Say once that `who` starts from, or ended at, a point that is no optimum: allowed."""
+        if not self.newton_decrement <= tolerance:
+            decrement = f"Newton decrement {self.newton_decrement:.3g} is above {tolerance:.0e}"
+            warn(f"{who}: {decrement}: the point is not an optimum", UnconvergedFit)
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
         """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
@@ -103,13 +112,18 @@ class CVResult(HeldOutLosses):
 
     @cached_property
     def _pairs(self):
-        sites, scored = end_to_end(self.folds.scored)
-        losses, given = _losses_end_to_end(self.losses)
-        if (scored != given).any():
-            number = np.argmax(scored != given)
-            wanted = f"the {scored[number]} sites that fold {number} scores"
+        sites, sizes = end_to_end(self.folds.scored)
+        if isinstance(self.losses, np.ndarray) and self.losses.ndim == 2:  # a row a fold
+            losses = self.losses.ravel()
+            given = np.full(*self.losses.shape)
+        else:
+            losses = np.concatenate(self.losses)
+            given = np.array([np.size(of_fold) for of_fold in self.losses])
+        if (sizes != given).any():
+            number = np.argmax(sizes != given)
+            wanted = f"the {sizes[number]} sites that fold {number} scores"
             raise ValueError(f"heldout_loss gives {given[number]} losses of {wanted}: one a site")
-        return np.repeat(np.arange(len(scored)), scored), sites, losses
+        return np.repeat(np.arange(len(sizes)), sizes), sites, losses
 
     @cached_property
     def fitted_losses(self) -> np.ndarray:
@@ -122,31 +136,6 @@ class CVResult(HeldOutLosses):
         """Effective number of parameters: `pointwise` minus `fitted_losses`, summed over sites."""
         scored = self.groups >= 0
         return float((self.pointwise - self.fitted_losses)[scored].sum())
-
-    def to_arviz(self) -> Any:
-        """The `ELPDData` of arviz_stats, which `arviz_stats.compare` accepts (extra `arviz`).
-
-        Its `warning` is True where folds overlap or score several sites: `arviz_stats.compare`
-        takes all sites for independent, so that its `dse` is not valid there; `compare_models`
-        has one that is.
-        """
-        xarray = require("xarray", extra="arviz")
-        arviz = require("arviz_stats", extra="arviz")
-        sites = np.flatnonzero(self.groups >= 0)
-        elpd = -self.pointwise[sites]
-        return arviz.ELPDData(
-            kind="loo_kfold",
-            elpd=float(elpd.sum()),
-            se=error_of_sum(elpd, self.groups[sites]),
-            p=self.p_loo,
-            n_samples=1,
-            n_data_points=len(sites),
-            scale="log",
-            warning=self.se_over != "sites",
-            good_k=None,
-            elpd_i=xarray.DataArray(elpd, {"site": sites}, "site"),
-            n_folds=len(self.folds),
-        )
 
     def to_frame(self) -> Any:
         """A DataFrame, one row a fold: size, loss, step in standard errors, diagnostics."""
@@ -161,20 +150,13 @@ class CVResult(HeldOutLosses):
         return f"<p>{self}</p>" + self.to_frame().describe().to_html(float_format="%.4g")
 
 
-def _losses_end_to_end(losses):
-    """(all of them, how many of each fold), of a table or of one array a fold."""
-    if isinstance(losses, np.ndarray) and losses.ndim == 2:
-        return losses.ravel(), np.full(*losses.shape)
-    return np.concatenate(losses), np.array([np.size(own) for own in losses])
-
-
 class OfFit(Check):
     """A `Fit`, whose model says n_sites and n_params."""
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         check_kind(name, value, Fit, ": give acv.fit(model), which keeps its model")
-        sizes |= {"n_sites": (value.model.n_sites, name, None)}
-        sizes |= {"n_params": (len(value.params), name, None)}
+        sizes["n_sites"] = (value.model.n_sites, name, None)
+        sizes["n_params"] = (len(value.params), name, None)
         return value
 
 
@@ -183,7 +165,7 @@ class OfResult(Check):
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         check_kind(name, value, CVResult, ": give what a method returns")
-        sizes |= {"n_folds": (len(value.folds), name, None)}
+        sizes["n_folds"] = (len(value.folds), name, None)
         return value
 
 

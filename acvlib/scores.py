@@ -74,16 +74,15 @@ class HeldOutLosses:
         Its own number where folds overlap; -1 where no fold scores it.
         """
         fold, site, _ = self._pairs
-        found = np.full(self.n_sites, -1)
-        found[site] = site if self.overlap else fold
-        return found
+        groups = np.full(self.n_sites, -1)
+        groups[site] = site if self.overlap else fold
+        return groups
 
     @cached_property
     def se(self) -> float:
         """Standard error of `loss`; nan where there is one fold alone.
 
         Losses count as independent between folds, not within: the sites of a fold share its fit.
-        With a site a fold this is the standard deviation over the root of the number of sites.
         Where folds overlap, losses count as independent between sites, and only those of one site
         are taken together; that sites of one fold share its fit is then NOT covered, so that the
         error is too small for large folds. That fits of different folds share data is covered by

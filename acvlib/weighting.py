@@ -88,9 +88,9 @@ def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray 
     return given if given.ndim else float(given)
 
 
-def site_weights(values: Any, n_sites: int) -> np.ndarray:
+def site_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray:
     """`sample_weights` of each site, (n_sites,) and read-only."""
-    weights = np.broadcast_to(sample_weights(values, n_sites), n_sites).copy()
+    weights = np.broadcast_to(sample_weights(values, n_sites, site), n_sites).copy()
     weights.setflags(write=False)
     return weights
 

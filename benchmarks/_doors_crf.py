@@ -8,7 +8,7 @@ import numpy as np
 import sklearn_crfsuite
 from _measure import ratio, report
 from acvbook import datasets
-from acvbook.studies.hand_features import features
+from acvbook.studies.feature_crf import features
 
 import acvlib as acv
 
@@ -31,7 +31,7 @@ def crfsuite(X, y):
 
 def ours(X, y):
     """A fit from the same lists, to a Newton decrement of 1e-6."""
-    return acv.fit(acv.models.FeatureCRF(X, y, 2 * C2))
+    return acv.fit(acv.FeatureCRF(X, y, 2 * C2))
 
 
 def fits(X, y):
@@ -41,7 +41,7 @@ def fits(X, y):
 
 def left_out(X, y):
     """A fold of each rung in refits by crfsuite."""
-    model = acv.models.FeatureCRF(X, y, 2 * C2)
+    model = acv.FeatureCRF(X, y, 2 * C2)
     fit = acv.fit(model)
     folds = acv.Folds(np.arange(0, 3 * N_FOLDS, 3)[:, None])
     for rung in (acv.infinitesimal_jackknife, acv.newton_step, acv.exact):

@@ -12,7 +12,7 @@ import resource
 import numpy as np
 from _measure import median_seconds, report
 from acvbook import datasets
-from acvbook.studies import mocap_costs, mocap_fits, mocap_orders
+from acvbook.studies import mocap_fits, mocap_orders
 
 from acvlib.models import HMM
 from acvlib.models.hmm.emissions import AutoRegression
@@ -28,7 +28,7 @@ def solves(rng):
         "AR(5)", train.sequences, N_STATES, AutoRegression(5, centre=0.0, scale=1.0), rng, 1
     )
     result = mocap_orders.Orders(one, {}, test)
-    ratios = mocap_costs.solves(result, 7)
+    ratios = mocap_orders.solves(result, 7)
     kind = f"{data.provenance}, D = {one.model.n_params:,}"
     report(
         f"100 IJ solves to 1e-6 over log p and gradient ({kind})", ratios["ij_in_gradients"], 120

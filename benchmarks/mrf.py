@@ -11,11 +11,11 @@ import numpy as np
 from _measure import median_seconds, report, timed
 from acvbook.datasets import load_or_simulate
 from acvbook.studies import mrf
+from acvbook.studies.mrf import em
 
 import acvlib as acv
 from acvlib.derivatives import Derivatives
 from acvlib.inference import graph
-from acvlib.models import em
 
 BETA = 0.4
 

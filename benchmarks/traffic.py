@@ -10,7 +10,7 @@ import time
 import numpy as np
 from _measure import median_seconds, ratio, report
 from acvbook import datasets
-from acvbook.python_loop import PythonLoop
+from acvbook.studies.counting import PythonLoop
 from numba import njit
 from scipy.special import expit
 

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -37,7 +29,7 @@
 # | choices, and their inputs | `GLMHMM` | [The GLM-HMM of neuroscience](#door-glmhmm) | {value}`beyond.doors.glmhmm` | {value}`beyond.doors.glmhmm baseline` |
 # | frames with nan in some columns | `GaussianHMM` | [Frames that miss some channels](#door-channels) | {value}`beyond.doors.channels` | {value}`beyond.doors.channels baseline` |
 # | a fitted hmmlearn model | `from_hmmlearn` | [A fitted hmmlearn model](#door-hmmlearn) | {value}`beyond.doors.hmmlearn` | {value}`beyond.doors.hmmlearn baseline` |
-# | a fitted model, to look inside | `decode`, `posterior`, `predict`, `sample` | [States, predictions and draws](#door-decode) | largest {value}`beyond.doors.decode` | – |
+# | a fitted model, to look inside | `decode`, `posterior`, `predict` | [States and predictions](#door-decode) | largest {value}`beyond.doors.decode` | – |
 # | parameters of dynamax or nemos | `pack` | [Parameters of another library](#door-pack) | – | – |
 # | a label for each sequence | `folds.leave_group_out` | [Panels: individuals with several sessions](#door-panel) | {value}`beyond.doors.panel` | {value}`beyond.doors.panel baseline` |
 # | a dict of features for each word | `FeatureCRF` | [A tagger's features](#door-tagger) | {value}`beyond.doors.tagger` | {value}`beyond.doors.tagger baseline` |
@@ -171,8 +163,8 @@ table.set_index(["pipeline", "n"]).round(4)
 # %% [markdown]
 # (door-targets)=
 # ## scikit-learn: several targets
-# `Ridge` and `LinearRegression` with a table of targets, with one alpha or one for each. All targets share one matrix, and
-# the Newton step is the refit.
+# `Ridge` and `LinearRegression` with a table of targets, with one alpha. All targets share one matrix, and the Newton step is
+# the refit.
 #
 # {verdict}`beyond.doors.targets`
 
@@ -184,7 +176,7 @@ from sklearn.model_selection import LeaveOneOut
 import acvlib as acv
 
 exercise, body = load_linnerud(return_X_y=True, as_frame=True)
-men = RidgeCV([1.0, 100.0, 10_000.0], alpha_per_target=True).fit(exercise, body)
+men = RidgeCV([1.0, 100.0, 10_000.0]).fit(exercise, body)
 predicted = acv.approx_cross_val_predict(men, exercise, body, cv=LeaveOneOut())
 errors = ((predicted - body) ** 2).mean()
 print("squared errors:", ", ".join(f"{name} {e:.1f}" for name, e in errors.items()))
@@ -543,9 +535,9 @@ doors.exact("hmmlearn.likelihood", ours, fitted.score(X, lengths))
 
 # %% [markdown]
 # (door-decode)=
-# ## States, predictions and draws
-# `decode` is the most probable path, `posterior` the probability of each state at each time, `predict` looks one step ahead,
-# `sample` draws sequences in the units of the data. All take new sequences, too.
+# ## States and predictions
+# `decode` is the most probable path, `posterior` the probability of each state at each time, `predict` looks one step ahead.
+# All take new sequences, too.
 #
 # {verdict}`beyond.doors.decode`
 
@@ -560,10 +552,9 @@ from acvlib.models import GaussianHMM
 model = GaussianHMM(series, 2)
 params = acv.fit(model).params
 path, probability = model.decode(params).states, model.posterior(params)
-ahead, drawn = model.predict(params), model.sample(params, [5, 3], rng)
+ahead = model.predict(params)
 print(f"{(path == 0).sum()} frames in state 0, {probability[:, 0].sum():.1f} expected")
 print(f"one step ahead: {-ahead.log_density.mean():.3f} a frame")
-print("drawn:", *drawn.sequences[1].ravel().round(1))
 
 # %% tags=["hide-input"]
 peer = doors.hmmlearn_model(model.unpack(params), "diag")
@@ -620,7 +611,7 @@ print("a word of the first sentence:", ", ".join(f"{k} {v}" for k, v in X[0][0].
 
 # %%
 import acvlib as acv
-from acvlib.models import FeatureCRF
+from acvlib import FeatureCRF
 
 model = FeatureCRF(X, y, ridge=0.5)
 fit = acv.fit(model)
@@ -696,11 +687,12 @@ print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")
 
 # %% tags=["hide-input"]
 import numpy as np
+from acvbook.studies import mrf
 
 refits = []
 for site in range(model.n_sites):  # EM from the start, on the graph without the node
     weights = acv.folds.weights(model.n_sites, [site])
-    refits.append(model.heldout_loss(acv.models.em(model, weights).params, [site])[0])
+    refits.append(model.heldout_loss(mrf.em(model, weights).params, [site])[0])
 print(f"loss by refits {np.mean(refits):.4f}")
 none = acv.no_adjustment(cv.fit, cv.folds)
 doors.near("graph", cv.pointwise, refits, none.pointwise)
@@ -736,7 +728,7 @@ print(f"{len(model.edges)} borders; loss {cv.loss:.4f} of a district that was le
 refits = []
 for site in range(48):
     weights = acv.folds.weights(48, [site])
-    refits.append(model.heldout_loss(acv.models.em(model, weights).params, [site])[0])
+    refits.append(model.heldout_loss(mrf.em(model, weights).params, [site])[0])
 print(f"loss by refits {np.mean(refits):.4f}")
 none = acv.no_adjustment(cv.fit, cv.folds)
 doors.near("map", cv.pointwise, refits, none.pointwise)

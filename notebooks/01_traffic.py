@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -31,7 +23,7 @@ seed = 0
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, tables
-from acvbook.studies import calibration, counting, traffic, traffic_times
+from acvbook.studies import calibration, counting, ladders, traffic, traffic_times
 
 import acvlib as acv
 
@@ -179,8 +171,8 @@ for (kind, percent), own in scores.groupby(level=[0, 1]):
     ledger.record_draws(
         f"beyond.moves_traffic.fig1.{kind}.{percent}", moved[ij], data, baseline=moved[none]
     )
-    lowest = own["R"].min()
-    ledger.record(f"{name}.worst", lowest[ij], data, baseline=lowest[none], draws=n_draws)
+    lowest = pd.Series({"worst": own["R", ij].min()})
+    ledger.record_table(name, lowest, data, own["R", none].min(), draws=n_draws)
 
 # %% [markdown]
 # The medians of the IJ are between {value}`ghosh.fig1.iid.10 | .4f` (i.i.d., 10 %) and {value}`ghosh.fig1.iid.2 | .4f`
@@ -320,9 +312,7 @@ pd.concat([medians, pd.DataFrame(nearer)]).round(3)
 # %% tags=["remove-cell"]
 for kind in kinds:
     name, own = f"beyond.ladder.traffic.{kind}", errors[kind]
-    for rung in traffic.METHODS:
-        still = own["no_adjustment"]
-        ledger.record_draws(f"{name}.{rung}", own[rung], data, baseline=still)
+    ledger.record_table(name, pd.DataFrame(own), data, own["no_adjustment"])
     share = list(nearer[kind].values())
     beats = {"frozen_beats_none": (share[1], None), "frozen_beats_ij": (share[2], share[3])}
     for part, (value, baseline) in beats.items():
@@ -357,7 +347,7 @@ for size in (5_000, 10_000, 20_000, 50_400):
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.4), sharey=True)
 for ax, kind in zip(axes, kinds):
     table = pd.DataFrame(growth[kind]).T.rename_axis("length of the series")
-    figures.lines_by_rung(ax, table, "parameter error (standard errors)").set_title(
+    figures.lines_by_size(ax, table, "parameter error (standard errors)").set_title(
         f"{tables.words(kind)}, 10 % left out"
     )
 axes[1].legend(fontsize="small")
@@ -562,10 +552,10 @@ minutes = {
 minutes["exact"] = (219_960, 668_880, 2_455_920)
 for ax, kind in zip(axes, kinds):
     ours = measured.loc[kind].rename_axis("length of the series")
-    figures.lines_by_rung(ax, ours, f"seconds for {n_folds:,} folds").set_title(
+    figures.lines_by_size(ax, ours, f"seconds for {n_folds:,} folds").set_title(
         tables.words(kind)
     )
-    figures.published(ax, pd.DataFrame(minutes, index=ours.index))
+    figures.lines(ax, pd.DataFrame(minutes, index=ours.index), hollow=True)
 figures.shared_legend(fig, axes)
 figures.save(fig, "traffic_times", data)
 
@@ -632,20 +622,20 @@ of_ij = np.concatenate([table["IJ"] for table in calls.values()])
 longer, wider, lines = tape[tape.D == 6], tape[tape["T"] == 50], algebra.as_printed
 growth = {
     "ij.folds": of_ij.max() / of_ij.min(),
-    "exact.folds": counting.slope(passes.index, passes[10_000]),
-    "exact.length": counting.slope(per_fold.index, per_fold),
-    "tape.length": counting.slope(longer["T"], longer.H + longer.J),
-    "tape.parameters": counting.slope(wider.D, (wider.H + wider.J) / wider.G),
+    "exact.folds": ladders.slope(passes.index, passes[10_000]),
+    "exact.length": ladders.slope(per_fold.index, per_fold),
+    "tape.length": ladders.slope(longer["T"], longer.H + longer.J),
+    "tape.parameters": ladders.slope(wider.D, (wider.H + wider.J) / wider.G),
 }
 for part, value in growth.items():
     ledger.record(f"ghosh.prop1.{part}", value)
 
 # %% tags=["remove-cell"]
 growth = {
-    "inversion.parameters": counting.slope(algebra.D[:3], algebra.inversion[:3]),
-    "loop.parameters": counting.slope(algebra.D[:3], lines[:3]),
-    "loop.left_out": counting.slope(algebra["|o|"][[0, 3, 4]], lines[[0, 3, 4]]),
-    "loop.folds": counting.slope(algebra["|O|"][[0, 5, 6]], lines[[0, 5, 6]]),
+    "inversion.parameters": ladders.slope(algebra.D[:3], algebra.inversion[:3]),
+    "loop.parameters": ladders.slope(algebra.D[:3], lines[:3]),
+    "loop.left_out": ladders.slope(algebra["|o|"][[0, 3, 4]], lines[[0, 3, 4]]),
+    "loop.folds": ladders.slope(algebra["|O|"][[0, 5, 6]], lines[[0, 5, 6]]),
 }
 for part, value in growth.items():
     ledger.record(f"ghosh.prop1.{part}", value)

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -159,8 +151,7 @@ errors.median().to_frame("median parameter error (SE)").round(4)
 
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
-for rung in errors:
-    ledger.record_draws(f"beyond.ladder.showers.{rung}", errors[rung], baseline=none)
+ledger.record_table("beyond.ladder.showers", errors, nothing=none)
 ij, frozen = errors.infinitesimal_jackknife, errors.frozen_newton
 shares = {"none": (frozen < none).mean(), "ij": (frozen < ij).mean()}
 baselines = {"none": None, "ij": (none < ij).mean()}
@@ -303,8 +294,7 @@ ledger.record_draws(
 # One frozen step leaves {value}`beyond.byo.torch.frozen_over_none | .1%` of the error of doing nothing here,
 # {verdict}`beyond.byo.torch.frozen_over_none` from {value}`beyond.byo.torch.lines` lines. {verdict}`beyond.byo.torch.lines`
 #
-# Above `dense_limit` parameters, a few hundred, Hessians are no longer formed but multiplied with vectors, in both
-# libraries and in all methods.
+# Hessians are formed in both: a model may have some thousand parameters.
 #
 # ## What your model has to keep
 #

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -136,8 +128,7 @@ ratios = errors.assign(
 )
 worst = ratios[ratios.family == ratios.groupby("family").ns.median().idxmax()]
 ledger.record_draws("giordano.fig1.ns_to_ij", worst.ns, baseline=worst.none)
-for name, values, baseline in glm_errors.ladder_records(errors):
-    ledger.record_draws(f"beyond.ladder.glm.{name}", values, baseline=baseline)
+glm_errors.record_ladders(errors)
 
 # %% [markdown]
 # The second table has the share of folds in which one frozen step is nearer to the refit than doing nothing
@@ -193,7 +184,7 @@ timed.drop(columns="unconverged").map("{:.3g}".format)
 fig, ax = figures.subplots(figsize=(6, 3.8))
 figures.estimates_against(ax, timed[["exact", "ns", "ij"]], "seconds").legend()
 if authors is not None:
-    figures.authors_estimates(ax, authors.seconds)
+    figures.lines(ax, authors.seconds, figures.ESTIMATES, hollow=True)
 figures.save(fig, "glm_seconds")
 
 # %% [markdown]

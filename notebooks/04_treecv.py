@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -311,18 +303,10 @@ song_table = treecv_tables.summary(song_frame)
 song_table.drop(columns="folds").rename({0: "n"})
 
 # %% tags=["remove-output"]
-song_losses = treecv_tables.estimates(song_frame)
-song_training = treecv_tables.estimates(song_frame, "training")
 for name, cell in treecv_tables.printed(song_table).items():
     times = song_parts[not name.startswith("treecv")][1]
     ledger.record(f"joulani.tab2.lsqsgd.{name}", cell, data=songs, draws=times)
-training = treecv_tables.cell_of(song_training["treecv", "fixed", 0])
-id = "joulani.tab2.lsqsgd.nothing"
-ledger.record(id, training, data=songs, draws=song_parts[0][1])
-no_tree = song_losses.copy()
-no_tree["treecv"] = song_training["treecv"]
-found = treecv_tables.beside_nothing(treecv_tables.largest_gap, song_losses, no_tree, rng)
-ledger.record("joulani.tab2.gap.lsqsgd", data=songs, **found)
+
 
 # %%
 scalings = {
@@ -373,10 +357,11 @@ pd.concat(means, axis=1).rename(columns=columns).rename({0: "n"})
 costs = {"pegasos": treecv_tables.costs(frame), "lsqsgd": treecv_tables.costs(song_frame)}
 nothing = {"passes": "standard_passes", "log2k": "standard_log2k"}
 for name, data in [("pegasos", covtype), ("lsqsgd", songs)]:
-    for cost in set(costs[name]) - set(nothing.values()):
-        baseline = costs[name][nothing[cost]] if cost in nothing else None
-        values = costs[name][cost]
-        ledger.record_draws(f"joulani.fig2.{name}.{cost}", values, data, baseline=baseline)
+    for cost, values in costs[name].items():
+        idle = costs[name].get(nothing.get(cost))
+        ledger.record_table(
+            f"joulani.fig2.{name}", pd.DataFrame({cost: values}), data, idle
+        )
 for name, table, data in [("pegasos", frame, covtype), ("lsqsgd", song_frame, songs)]:
     recorded = treecv_tables.smallest_speedup(table, rng)
     ledger.record(f"joulani.fig2.{name}.everywhere", data=data, **recorded)
@@ -565,8 +550,6 @@ all_four = {
     name: acv.treecv(learner, rows, 100, shuffle=False)
     for name, (learner, rows, _) in settings.items()
 }
-for name, (_, _, data) in settings.items():
-    ledger.record(f"joulani.tab1.{name}", all_four[name].fold_losses.mean(), data=data)
 columns = {"loss": lambda r: r.loss, "se": lambda r: r.se, "seconds": lambda r: r.seconds}
 pd.DataFrame(
     {

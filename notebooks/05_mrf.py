@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -37,7 +29,7 @@ seed = 1
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import calibration, mrf
+from acvbook.studies import calibration, ladders, mrf
 
 import acvlib as acv
 
@@ -112,7 +104,6 @@ ends.groupby("beta").agg(["median", "max"])
 starts = ends.gap.groupby("start").max()
 ledger.record_draws("ghosh.fig3.june.em", starts, june)
 ledger.record("ghosh.fig3.june.em_worst", starts.max(), june, draws=len(starts))
-ledger.record("ghosh.fig3.june.high", optima.high_tracts[0.4], june)
 ledger.record("ghosh.fig3.width", elimination.width, june)
 
 # %% [markdown]
@@ -146,23 +137,17 @@ figures.save(fig, "mrf_scatter", june)
 
 # %%
 errors = mrf.errors(fields)
-errors.round(6)
+shown = ["relative_error", "correlation", "differences", "theta", "theta_max"]
+errors[shown].round(6)
 
 # %% tags=["remove-cell"]
 for beta in betas:
-    name, rows = f"ghosh.fig3.june.{100 * beta:.0f}", errors.loc[beta]
-    ij = rows.loc["infinitesimal_jackknife"]
-    none, frozen = rows.loc["no_adjustment"], rows.loc["frozen_newton"]
-    for column in ("correlation", "relative_error", "worst"):
-        ledger.record(f"{name}.{column}", ij[column], june, baseline=none[column])
-    ledger.record(f"beyond.moves.mrf.june.{100 * beta:.0f}", ij.differences, june)
-    ledger.record(f"{name}.theta", ij.theta_error, june, baseline=none.theta_error)
-    ledger.record(
-        f"{name}.theta_max", ij.theta_error_max, june, baseline=none.theta_error_max
+    percent = f"{100 * beta:.0f}"
+    ij, none = (
+        errors.loc[beta, rung] for rung in ("infinitesimal_jackknife", "no_adjustment")
     )
-    ledger.record(f"{name}.none", none.relative_error, june)
-    ledger.record(f"{name}.frozen", frozen.relative_error, june)
-    ledger.record(f"{name}.frozen_theta", frozen.theta_error, june)
+    ledger.record_table(f"ghosh.fig3.june.{percent}", ij, june, none)
+    ledger.record(f"beyond.moves.mrf.june.{percent}", ij.differences, june)
 
 # %% [markdown]
 # *relative error* is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson
@@ -186,7 +171,9 @@ for beta in betas:
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 4, figsize=(11, 3.9), sharey=True)
 for ax, (beta, field) in zip(axes, fields.items(), strict=True):
-    figures.error_ladder(ax, dict(mrf.theta_table(field))).set_title(f"β = {beta}")
+    figures.error_ladder(ax, dict(ladders.theta_table(field.results))).set_title(
+        f"β = {beta}"
+    )
     ax.tick_params("x", rotation=60)
 figures.plt.setp(axes[1:], ylabel="")
 figures.save(fig, "mrf_ladder", june)
@@ -206,9 +193,8 @@ figures.save(fig, "mrf_ladder", june)
 # {value}`beyond.ladder.mrf.frozen_beats_ij | .1%`. With strong coupling all medians are larger.
 
 # %% tags=["remove-cell"]
-theta = mrf.theta_table(fields[0.4])
-for rung in theta:
-    ledger.record(f"beyond.ladder.mrf.{rung}", theta[rung].median(), june)
+theta = ladders.theta_table(fields[0.4].results)
+ledger.record_table("beyond.ladder.mrf", theta.median(), june)
 nearer = {"none": theta.frozen_newton <= theta.no_adjustment}
 nearer["ij"] = theta.frozen_newton <= theta.infinitesimal_jackknife
 worse = (theta.no_adjustment <= theta.infinitesimal_jackknife).mean()
@@ -301,13 +287,16 @@ figures.save(fig, "mrf_seconds", june)
 # %% tags=["remove-cell"]
 total, net = mrf.over_acv(seconds), mrf.over_acv(seconds, net=True)
 name = "ghosh.fig3.time"
-for short, method in (("authors", "authors_em"), ("em", "cold_em"), ("exact", "exact")):
-    each = float(seconds[method].median())
-    ledger.record_draws(f"{name}.{short}_over_acv", total[method], june, each)
-    ledger.record_draws(f"{name}.{short}_over_acv_net", net[method], june, each)
-ledger.record_draws(f"{name}.none_over_acv", total.no_adjustment, june)
-ledger.record_draws(f"{name}.frozen_over_acv", total.frozen_newton, june)
-ledger.record_draws(f"{name}.newton_over_acv", total.newton_step, june)
+methods = {
+    "authors_em": "authors",
+    "cold_em": "em",
+    "exact": "exact",
+    "no_adjustment": "none",
+}
+methods |= {"frozen_newton": "frozen", "newton_step": "newton"}
+for ratios, ending in ((total, "over_acv"), (net, "over_acv_net")):
+    names = {method: f"{short}_{ending}" for method, short in methods.items()}
+    ledger.record_table(name, ratios, june, names=names)
 
 # %% tags=["remove-cell"]
 once = len(june) * (seconds.infinitesimal_jackknife - seconds.no_adjustment)
@@ -377,32 +366,27 @@ tables = pd.concat(
 pd.concat({name: mrf.optima(runs) for name, runs in others.items()}).round(6)
 
 # %%
-columns = ["relative_error", "correlation", "differences", "theta_error", "theta_error_max"]
-tables[columns].round(6)
+tables[shown].round(6)
 
 # %% tags=["remove-cell"]
 worst = tables.groupby(["data", "rung"]).agg(
     dict.fromkeys(["correlation", "differences"], "min")
-    | dict.fromkeys(["relative_error", "theta_error"], "max")
+    | dict.fromkeys(["relative_error", "theta"], "max")
 )
 for name, data in (("may", may), ("toy", toy)):
     ij, none = (
         worst.loc[name, rung] for rung in ("infinitesimal_jackknife", "no_adjustment")
     )
-    record, name = ledger.record, f"ghosh.fig3.{name}"
-    record(f"{name}.correlation", ij.correlation, data, baseline=none.correlation)
-    record(name.replace("ghosh.fig3", "beyond.moves.mrf"), ij.differences, data)
-    record(f"{name}.relative_error", ij.relative_error, data, baseline=none.relative_error)
-    record(f"{name}.theta", ij.theta_error, data, baseline=none.theta_error)
+    ledger.record_table(f"ghosh.fig3.{name}", ij, data, none)
+    ledger.record(f"beyond.moves.mrf.{name}", ij.differences, data)
 
 # %% tags=["remove-cell"]
 for name, data in (("may", may), ("toy", toy)):
     ends = mrf.em_starts(others[name], n_draws, rng)
     ledger.record_draws(f"ghosh.fig3.{name}.em", ends.gap.groupby("start").max(), data)
     above = ends.nats_above.loc[max(others[name])]
-    name = f"ghosh.fig3.{name}.em"
-    ledger.record(f"{name}_elsewhere", (above > 1e-6).mean(), data, draws=n_draws)
-    ledger.record(f"{name}_nats", above.max(), data, draws=n_draws)
+    elsewhere = {"em_elsewhere": (above > 1e-6).mean(), "em_nats": above.max()}
+    ledger.record_table(f"ghosh.fig3.{name}", pd.Series(elsewhere), data, draws=n_draws)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.6))
@@ -434,7 +418,7 @@ figures.save(fig, "mrf_others", may)
 # %%
 more = mrf.balls(june, 0.4, every=1 if paper else 48)
 parts = mrf.regions(june, 0.4, 12 if paper else 6, n_draws, rng)
-columns = ["loss", "relative_error", "correlation", "theta_error", "theta_error_max"]
+columns = ["loss", "relative_error", "correlation", "theta", "theta_max"]
 larger = mrf.errors(more).rename_axis(["folds", "rung"])
 larger[columns].round(5)
 
@@ -446,8 +430,10 @@ mrf.errors(parts).groupby(level="rung", sort=False).median()[columns].round(5)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 3, figsize=(11, 4), sharey=True)
-errors_of = {name: mrf.theta_table(runs) for name, runs in more.items()}
-errors_of["regions"] = pd.concat([mrf.theta_table(runs) for runs in parts.values()])
+errors_of = {name: ladders.theta_table(runs.results) for name, runs in more.items()}
+errors_of["regions"] = pd.concat(
+    [ladders.theta_table(runs.results) for runs in parts.values()]
+)
 for ax, (name, errors_theta) in zip(axes, errors_of.items(), strict=True):
     figures.error_ladder(ax, dict(errors_theta)).set_title(name)
     ax.tick_params("x", rotation=60)
@@ -471,15 +457,13 @@ figures.save(fig, "mrf_larger", june)
 
 # %% tags=["remove-cell"]
 for name, runs in zip(("ball1", "ball2"), more.values(), strict=True):
-    theta, name = mrf.theta_table(runs), f"beyond.ladder.mrf.{name}"
-    for rung in theta:
-        ledger.record(f"{name}.{rung}", theta[rung].median(), june)
+    theta, name = ladders.theta_table(runs.results), f"beyond.ladder.mrf.{name}"
+    ledger.record_table(name, theta.median(), june)
     nearer = (theta.frozen_newton <= theta.no_adjustment).mean()
     ledger.record(f"{name}.frozen_beats_none", nearer, june)
-drawn = [mrf.theta_table(runs) for runs in parts.values()]
-for rung in theta:
-    medians = [theta[rung].median() for theta in drawn]
-    ledger.record_draws(f"beyond.ladder.mrf.regions.{rung}", medians, june)
+drawn = [ladders.theta_table(runs.results) for runs in parts.values()]
+medians = pd.DataFrame([theta.median() for theta in drawn])
+ledger.record_table("beyond.ladder.mrf.regions", medians, june)
 nearer = [(theta.frozen_newton <= theta.no_adjustment).mean() for theta in drawn]
 ledger.record_draws("beyond.ladder.mrf.regions.frozen_beats_none", nearer, june)
 
@@ -512,7 +496,7 @@ style_a = mrf.every_rung(june, 0.4, folds, scheme=acv.weighting.keep_latents)
 exact_a, exact_b = style_a.results["exact"], fields[0.4].results["exact"]
 gap = fields[0.4].fit.standard_errors_between(exact_a.params, exact_b.params)
 styles = mrf.errors({"A": style_a, "B": fields[0.4]}).rename_axis(["style", "rung"])
-styles[["relative_error", "theta_error", "theta_error_max"]].round(6)
+styles[["relative_error", "theta", "theta_max"]].round(6)
 
 # %% tags=["remove-cell"]
 ledger.record("ghosh.fig3.styles.median", np.median(gap), june)
@@ -546,11 +530,10 @@ pd.Series(left, names, name="largest parameter error").to_frame().T.round(4)
 
 # %% tags=["remove-cell"]
 name = "beyond.flags.mrf"
-for rate in ("recall", "precision"):
-    ledger.record(f"{name}.{rate}", flags[rate], june, baseline=flags[f"{rate}_by_chance"])
+by_chance = flags.filter(like="_by_chance").rename(lambda rate: rate.split("_")[0])
+ledger.record_table(name, flags[["recall", "precision"]], june, by_chance)
+ledger.record_table(name, flags[["flagged", "failed"]].astype(int), june)
 ledger.record(f"{name}.theta", left[2], june, baseline=left[0])
-ledger.record(f"{name}.flagged", int(flags.flagged), june)
-ledger.record(f"{name}.failed", int(flags.failed), june)
 
 # %% [markdown]
 # {verdict}`beyond.flags.mrf.recall` {verdict}`beyond.flags.mrf.precision` {verdict}`beyond.flags.mrf.theta`
@@ -601,8 +584,7 @@ ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
 # model = acv.models.HiddenMRF.from_map("districts.geojson", "incidents", **settings)
 # fit = acv.fit(model)
 # cv = acv.infinitesimal_jackknife(fit, acv.folds.leave_one_out(model.n_sites))
-# districts = datasets.areas_from_map("districts.geojson", "incidents")
-# figures.areas(ax, districts, cv.pointwise, "held-out loss (nats)")
+# geopandas.read_file("districts.geojson").plot(cv.pointwise, legend=True)
 # ```
 #
 # The price of exact sums is exponential in the width of the map. This city, with its parks and rivers, has width

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -29,6 +21,8 @@ scale = "quick"
 seed = 1
 
 # %%
+from itertools import product
+
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, neural
@@ -65,11 +59,10 @@ print(*texts.values(), sep="\n")
 # Appendix L.2 of the paper: characters through a convolution with {given}`30` filters, two bidirectional LSTM layers of
 # {given}`50`, variational dropout of {given}`0.25`, Adam, batches of {given}`31` sentences, early stopping on the validation
 # loss. In one thing our network is another: the paper starts from pretrained word vectors (GloVe, {given}`300` numbers a
-# word). We learn embeddings of {given}`100` numbers from scratch, so that nothing has to be downloaded. With a file of
-# vectors, pass `neural.read_word_vectors(path)` as `vectors`.
+# word). We learn embeddings of {given}`100` numbers from scratch, so that nothing has to be downloaded.
 #
-# Training writes a checkpoint after every epoch and goes on from it when interrupted; the scores it ends with are kept, and
-# the rest of this chapter starts from them. At quick scale the network is a tiny one.
+# The scores that training ends with are kept, and the rest of this chapter starts from them. At quick scale the network is
+# a tiny one.
 
 # %%
 small = neural.Sizes(word=32, character=16, filters=16, hidden=32, layers=1)
@@ -292,9 +285,9 @@ for name, text in texts.items():
 # %% tags=["remove-cell"]
 for name, text in texts.items():
     study, fig2 = studies[name], f"ghosh.fig2.{name}"
-    moves = paths[name].moves.unstack("rung")[ij]
-    for epoch in epochs:
-        ledger.record_draws(f"{fig2}.epoch{epoch}.moves", moves[epoch], text)
+    moves = paths[name].moves.unstack("rung")[ij].unstack("epoch")
+    endings = {epoch: f"epoch{epoch}.moves" for epoch in epochs}
+    ledger.record_table(fig2, moves, text, names=endings)
     for epoch in (1, 60):
         at = paths[name].loc[epoch].xs("frozen_newton", level="rung")
         ledger.record_draws(f"{fig2}.epoch{epoch}.frozen", at.correlation.dropna(), text)
@@ -338,8 +331,7 @@ theta = {
     "epoch60": paths["conll"].loc[60].theta_error,
 }
 for part, errors in theta.items():
-    for rung, values in errors.unstack("rung").items():
-        ledger.record_draws(f"beyond.ladder.crf.{part}.{rung}", values, conll)
+    ledger.record_table(f"beyond.ladder.crf.{part}", errors.unstack("rung"), conll)
 shares = crf_epochs.nearer(study, study.iterates[60])
 for other, values in shares.items():
     ledger.record_draws(f"beyond.ladder.crf.epoch60.frozen_beats_{other}", values, conll)
@@ -406,12 +398,11 @@ pd.DataFrame(slopes).T.round(2)
 # %% tags=["remove-cell"]
 for name, tables in decays.items():
     fig5, text = f"ghosh.fig5.{name}", texts[name]
-    at, base = tables[ij], tables[none]
-    ledger.record_draws(f"{fig5}.slope", at.slope, text, baseline=base.slope)
-    ledger.record_draws(f"{fig5}.rank_correlation", at["rank"], text, baseline=base["rank"])
-    ledger.record_draws(
-        f"{fig5}.steeper", at.slope - base.slope, text, baseline=base.slope - base.slope
+    at, base = (
+        tables[rung].assign(steeper=tables[rung].slope - tables[none].slope)
+        for rung in (ij, none)
     )
+    ledger.record_table(fig5, at, text, base, {"rank": "rank_correlation"})
 
 # %% [markdown]
 # The claim holds, and so it does for doing nothing. The rank correlation of error and gradient norm over the epochs is
@@ -619,14 +610,10 @@ pd.concat(moves).round(3)
 kinds = {"": "theta", "worst.": "worst", "loss.": "loss"}
 claims = {"ij": "ghosh.alg4", "frozen": "beyond.hidden_labels"}
 for name, text in texts.items():
-    for kind, measure in kinds.items():
-        for short, claim in claims.items():
-            ledger.record_draws(
-                f"{claim}.{name}.{kind}{short}_over_none",
-                ratios[name][f"{measure}.{short}"],
-                text,
-                baseline=ratios[name][f"{measure}.none"],
-            )
+    for (kind, measure), (short, claim) in product(kinds.items(), claims.items()):
+        names_ = {f"{measure}.{short}": f"{name}.{kind}{short}_over_none"}
+        still = ratios[name][f"{measure}.none"]
+        ledger.record_table(claim, ratios[name][[*names_]], text, still, names_)
 
 # %% tags=["remove-cell"]
 for name, text in texts.items():
@@ -638,11 +625,9 @@ for name, text in texts.items():
             text,
             baseline=errors[none] / errors[none],
         )
-    lost = np.isnan(tenths[name][ij].fold_totals)
-    ledger.record(f"{alg4}.percent10.unscored", lost.mean(), text, draws=len(lost))
     worse = (errors[ij] > errors[none]).mean()
     ledger.record(f"{alg4}.percent10.worse", worse, text, draws=len(errors))
-    ledger.record_draws(f"{alg4}.percent10.odds", odds[name], text)
+    ledger.record_table(f"{alg4}.percent10", pd.DataFrame({"odds": odds[name]}), text)
 
 # %% tags=["remove-cell"]
 for name, text in texts.items():
@@ -650,8 +635,7 @@ for name, text in texts.items():
     stuck = sum((~result.diagnostics["converged"]).sum() for result in refits)
     ledger.record(f"ghosh.alg4.{name}.unconverged", int(stuck), text)
 errors = hidden_labels.table(singles["conll"])
-for rung in (*rungs, "newton_step"):
-    ledger.record(f"beyond.ladder.crf.labels.{rung}", errors[rung].median(), conll)
+ledger.record_table("beyond.ladder.crf.labels", errors.median(), conll)
 for short, rung in (("none", none), ("ij", ij)):
     nearer = errors.frozen_newton <= errors[rung]
     by_set = nearer.groupby(nearer.index // n_labels).mean()
@@ -660,7 +644,7 @@ for short, rung in (("none", none), ("ij", ij)):
 # %% [markdown]
 # ## Without a network: features made by hand
 # What most people type is a linear CRF over sparse features: the word, its first and last letters, its shape, the same of its
-# neighbours. `acv.models.FeatureCRF` takes them as `sklearn-crfsuite` does, and its scores are $\mathrm{score}_t(z) = \sum_a
+# neighbours. `acv.FeatureCRF` takes them as `sklearn-crfsuite` does, and its scores are $\mathrm{score}_t(z) = \sum_a
 # x_{ta} W_{az}$, with a weight for each attribute and label that occur together. Now the scores are fitted too, and a
 # fold refits all of it. The entities that such taggers find in the test sets, fitted to the same sentences as the networks:
 
@@ -718,7 +702,7 @@ figures.save(fig, "crf_features", texts["conll"])
 # There is no matrix of so many parameters. All rungs solve by conjugate gradients, with products of the Hessian that cost less
 # than a gradient each, and a preconditioner made of the few directions in which fitted sentences are uncertain. A fit by
 # `sklearn-crfsuite` takes {value}`beyond.features.conll.refit_over_ij` times as long as a fold of the IJ here, and its marginals,
-# read by `acv.models.from_crfsuite`, are ours to {value}`beyond.features.conll.crfsuite | .0e`.
+# read by `acv.from_crfsuite`, are ours to {value}`beyond.features.conll.crfsuite | .0e`.
 
 # %% tags=["remove-cell"]
 hand = "beyond.features"

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -33,7 +25,7 @@ import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
 from acvbook.studies import (
-    mocap_costs,
+    ladders,
     mocap_draws,
     mocap_fits,
     mocap_orders,
@@ -178,23 +170,16 @@ by_draw.median().drop(["exact", "test"], level="rung").round(3)
 # %% tags=["remove-cell"]
 ledger.record("ghosh.fig6.unconverged", mocap_orders.unconverged(studied), data)
 ij, none = "infinitesimal_jackknife", "no_adjustment"
+measured = ["gap", "share", "differences"]
 for name in studied:
-    key, of_rung = mocap_orders.key(name), one_split.loc[name]
-    for measure in ("gap", "share", "differences"):
-        values = of_rung[measure].astype(float)
-        ledger.record(
-            f"ghosh.fig6.{measure}.{key}", values[ij], data, baseline=values[none]
-        )
-
-# %% tags=["remove-cell"]
+    values = one_split.loc[name].astype(float)[measured]
+    names = {measure: f"{measure}.{mocap_orders.key(name)}" for measure in measured}
+    ledger.record_table("ghosh.fig6", values.loc[ij], data, values.loc[none], names)
 for name in some:
-    key = mocap_orders.key(name)
-    of_rung = drawn.xs(name, level="model").astype(float).unstack("rung")
-    for measure in ("gap", "share", "differences"):
-        values = of_rung[measure]
-        ledger.record_draws(
-            f"ghosh.fig6.drawn.{measure}.{key}", values[ij], slow, baseline=values[none]
-        )
+    of_rung = drawn.xs(name, level="model").astype(float)[measured]
+    ours, still = (of_rung.xs(rung, level="rung") for rung in (ij, none))
+    names = {measure: f"{measure}.{mocap_orders.key(name)}" for measure in measured}
+    ledger.record_table("ghosh.fig6.drawn", ours, slow, still, names)
 
 # %% tags=["remove-cell"]
 for name in studied:
@@ -205,17 +190,11 @@ for name in studied:
         data,
         baseline=theta[none] / theta[ij],
     )
-
-# %% tags=["remove-cell"]
 of_rung = drawn.xs("AR(1)", level="model").astype(float).unstack("rung")
-for name in (none, ij, "frozen_newton", "newton_step"):
-    ledger.record_draws(f"beyond.ladder.mocap.{name}", of_rung.theta[name], slow)
-for short in ("none", "ij"):
-    ledger.record_draws(
-        f"beyond.ladder.mocap.frozen_beats_{short}",
-        of_rung[f"beats_{short}"]["frozen_newton"],
-        slow,
-    )
+ledger.record_table("beyond.ladder.mocap", of_rung.theta, slow)
+beats = of_rung.xs("frozen_newton", axis=1, level="rung")
+names = {f"beats_{short}": f"frozen_beats_{short}" for short in ("none", "ij")}
+ledger.record_table("beyond.ladder.mocap", beats, slow, names=names)
 
 # %% [markdown]
 # ## Claim: so it tells which order to take
@@ -300,8 +279,6 @@ shares = {
     "same_choice_drawn": (agree[ij], agree[none]),
     "ar1_best": (best.exact == "AR(1)", best[none] == "AR(1)"),
 }
-
-# %% tags=["remove-cell"]
 for claim, (values, doing_nothing) in shares.items():
     share, baseline, n = values.mean(), doing_nothing.mean(), len(values)
     ledger.record(f"ghosh.fig6.{claim}", share, slow, baseline=baseline, draws=n)
@@ -331,7 +308,6 @@ ledger.record(
     data,
     baseline=(read[none] == "AR(1)").sum(),
 )
-ledger.record("ghosh.fig6.same_choice_readings", (read[ij] == read.exact).sum(), data)
 ledger.record("ghosh.fig6.readings", len(read), data)
 
 # %% tags=["remove-cell"]
@@ -387,13 +363,13 @@ figures.save(fig, "mocap_seconds", data=data)
 # %% tags=["remove-cell"]
 last = f"AR({max(orders)})"
 cost = costs.loc[last].astype(float)
-gigabytes, dense = mocap_costs.newton_gigabytes(studied[last])
+gigabytes, dense = mocap_orders.newton_gigabytes(studied[last])
 ledger.record("ghosh.fig6.ns_gigabytes", gigabytes, data)
 ledger.record("ghosh.fig6.dense_gigabytes", dense, data)
 ledger.record("ghosh.fig6.ij_in_gradients", cost[ij] / cost.gradient, data, cost[ij])
 ledger.record("ghosh.fig6.ns_to_ij_seconds", cost.newton_step / cost[ij], data)
-ledger.record("ghosh.fig6.residual", mocap_costs.largest_residual(studied[last]), data)
-ledger.record("ghosh.fig6.minutes", mocap_costs.minutes(studied), data)
+ledger.record("ghosh.fig6.residual", mocap_orders.largest_residual(studied[last]), data)
+ledger.record("ghosh.fig6.minutes", mocap_orders.minutes(studied), data)
 ledger.record("ghosh.fig6.speedup", float((costs.exact / costs[ij]).min()), data)
 if paper:
     ledger.record("ghosh.fig6.ns_infeasible", cost.newton_step / cost.exact, data)
@@ -422,9 +398,7 @@ table.drop("exact", level="rung").round(3)
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(9, 5.8))
 for ax, ((scheme, percent), rungs) in zip(axes.flat, within.items(), strict=True):
-    figures.rung_scatter(ax, rungs, mocap_steps.all_losses).set_title(
-        f"{scheme}, {percent} %"
-    )
+    figures.rung_scatter(ax, rungs, ladders.pointwise).set_title(f"{scheme}, {percent} %")
 figures.shared_legend(fig, axes)
 figures.save(fig, "mocap_within", data=recording)
 
@@ -447,18 +421,15 @@ figures.save(fig, "mocap_within", data=recording)
 # {value}`ghosh.fig7.contiguous.10.none | .2f`.
 
 # %% tags=["remove-cell"]
-distances = {"theta": ij, "ns": "newton_step", "frozen": "frozen_newton", "none": none}
-endings = {"": "correlation", ".differences": "differences", ".share": "share"}
+shorts = {ij: "theta", "newton_step": "ns", "frozen_newton": "frozen", none: "none"}
+endings = {"correlation": "", "differences": "differences", "share": "share"}
+kept = list(endings)
 for scheme, percent in within:
     claim = f"ghosh.fig7.{scheme}.{percent}"
-    row = within_draws.xs(f"{scheme} {percent} %", level="setting").unstack("rung")
-    for ending, measure in endings.items():
-        values = row[measure]
-        ledger.record_draws(
-            f"{claim}{ending}", values[ij], recording, baseline=values[none]
-        )
-    for ending, rung in distances.items():
-        ledger.record_draws(f"{claim}.{ending}", row.theta[rung], recording)
+    row = within_draws.xs(f"{scheme} {percent} %", level="setting")
+    ours, still = (row[kept].xs(rung, level="rung") for rung in (ij, none))
+    ledger.record_table(claim, ours, recording, still, endings)
+    ledger.record_table(claim, row.theta.unstack("rung"), recording, names=shorts)
 
 # %% tags=["remove-cell"]
 of_setting = within_draws.unstack("rung").swaplevel(axis=1)
@@ -524,17 +495,11 @@ figures.save(fig, "mocap_future", data=recording)
 ahead_of = future_draws.unstack("rung").swaplevel(axis=1)
 settings = {"gaussian": "Gaussian", "ar1": "AR(1)", "nar1": "NAR(1), late"}
 for key, setting in settings.items():
-    row = ahead_of.xs(setting, level="setting")
-    for ending, measure in endings.items():
-        ledger.record_draws(
-            f"ghosh.fig8.{key}{ending}",
-            row[ij, measure],
-            recording,
-            baseline=row[none, measure],
-        )
-    for ending in ("theta", "ns", "none"):
-        values = row[distances[ending], "theta"]
-        ledger.record_draws(f"ghosh.fig8.{key}.{ending}", values, recording)
+    row = future_draws.xs(setting, level="setting")
+    ours, still = (row[kept].xs(rung, level="rung") for rung in (ij, none))
+    ledger.record_table(f"ghosh.fig8.{key}", ours, recording, still, endings)
+    theta = row.theta.unstack("rung")
+    ledger.record_table(f"ghosh.fig8.{key}", theta, recording, names=shorts)
 
 # %% tags=["remove-cell"]
 neural, linear = (

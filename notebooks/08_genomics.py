@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -172,15 +164,9 @@ if paper:
 # %% tags=["remove-cell"]
 if paper:
     near = genomics.nearness(again.errors)
-    for name in ("gap", "better", "to_test"):
-        idle = near[f"none_{name}"]
-        ledger.record_draws(f"giordano.fig3.{name}", near[name], data, baseline=idle)
-    ledger.record_draws(
-        "giordano.fig3.ij_below_exact",
-        near.below_exact,
-        data,
-        baseline=near.none_below_exact,
-    )
+    idle = near.filter(like="none_").rename(columns=lambda name: name.removeprefix("none_"))
+    names = {"below_exact": "ij_below_exact"}
+    ledger.record_table("giordano.fig3", near[idle.columns], data, idle, names)
 
 # %% [markdown]
 # ## Which number is chosen
@@ -218,9 +204,8 @@ if paper:
             picks = some[name]
             id = f"giordano.fig3.chosen.{name}.{k}"
             ledger.record_draws(id, picks, data, baseline=some.train)
-    ledger.record_draws("giordano.fig3.chosen.cold", one.cold, data, baseline=one.train)
-    ledger.record_draws("giordano.fig3.chosen.test", one.test, data, baseline=one.train)
-    ledger.record_draws("giordano.fig3.chosen.train", one.train, data)
+    for name, idle in (("cold", one.train), ("test", one.train), ("train", None)):
+        ledger.record_draws(f"giordano.fig3.chosen.{name}", one[name], data, baseline=idle)
 
 # %% tags=["remove-cell"]
 if paper:
@@ -286,8 +271,6 @@ if paper:
     for name in ("ij", "exact"):
         found = genomics.difference_correlations(again.errors, published, name, name)
         ledger.record_draws(f"giordano.fig3.{name}_differences", found, data)
-
-# %% tags=["remove-cell"]
 if paper:
     cold, idle = (
         genomics.furthest_from_one(table[name] / published.exact)
@@ -451,8 +434,7 @@ figures.save(fig, "genomics_ladder", data=data)
 # {value}`beyond.ladder.genomics.frozen_beats_ij | .0%`.
 
 # %% tags=["remove-cell"]
-for name in again.largest.columns.drop("in_refits"):
-    ledger.record_draws(f"beyond.ladder.genomics.{name}", again.largest[name], data)
+ledger.record_table("beyond.ladder.genomics", again.largest, data)
 
 # %% [markdown]
 # What that means for single genes: predicted curves with one time left out, at the largest number of degrees of freedom,

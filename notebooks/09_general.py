@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -111,9 +103,7 @@ by_gamma.round(4)
 SHORT = {"loss": "r_loss", "difference": "r_difference", "theta": "theta_error"}
 one = general.at(figure1, 1.0, 0.1)
 for part, column in SHORT.items():
-    record_rungs(f"zhu.fig1.{part}", general.by_rung(one, column), cpu, RUNGS)
-
-# %% tags=["remove-cell"]
+    record_rungs(f"zhu.fig1.{part}", general.by_rung(one, column), cpu)
 theta = general.by_rung(one, "theta_error")
 ratio = theta.as_printed / theta.infinitesimal_jackknife
 ledger.record_draws("zhu.fig1.printed_over_ij", ratio, cpu)
@@ -134,8 +124,8 @@ ledger.record("zhu.fig1.infinitesimal_jackknife.least", least, cpu, draws=draws)
 general.medians(one, ["r_difference", "r_linearised", "over_plugged"]).loc[RUNGS].round(5)
 
 # %% tags=["remove-cell"]
-record_rungs("zhu.eq11", general.by_rung(one, "over_plugged"), cpu, RUNGS[:2])
-record_rungs("zhu.eq11.r", general.by_rung(one, "r_linearised"), cpu, RUNGS[:2])
+record_rungs("zhu.eq11", general.by_rung(one, "over_plugged"), cpu)
+record_rungs("zhu.eq11.r", general.by_rung(one, "r_linearised"), cpu)
 
 # %% [markdown]
 # ## Claim: the same for classification
@@ -173,12 +163,10 @@ figures.save(fig, "general_classification", data=web)
 # %% tags=["remove-cell"]
 one = general.at(figure2, 0.1, 0.1)
 for part, column in SHORT.items():
-    record_rungs(f"zhu.fig2.{part}", general.by_rung(one, column), web, RUNGS)
+    record_rungs(f"zhu.fig2.{part}", general.by_rung(one, column), web)
 theta = general.by_rung(one, "theta_error")
 ratio = theta.as_printed / theta.infinitesimal_jackknife
 ledger.record_draws("zhu.fig2.printed_over_ij", ratio, web)
-
-# %% tags=["remove-cell"]
 of_gamma = figure2.r_difference.groupby(["gamma_p", "gamma_i", "rung"]).median()
 of_gamma = of_gamma.unstack("rung")
 least = of_gamma.infinitesimal_jackknife.min()
@@ -200,12 +188,9 @@ pd.concat({name: general.medians(t, columns) for name, t in ladders.items()}).ro
 # %% tags=["remove-cell"]
 for (name, table), data in zip(ladders.items(), (cpu, web), strict=True):
     theta = general.by_rung(table, "theta_error").drop(columns=["exact", "as_printed"])
-    for rung in theta:
-        ledger.record_draws(f"beyond.ladder.general.{name}.{rung}", theta[rung], data)
-    frozen = table.xs("frozen_newton", level="rung")
-    for short in ("none", "ij"):
-        name_ = f"beyond.ladder.general.{name}.frozen_beats_{short}"
-        ledger.record_draws(name_, frozen[f"beats_{short}"], data)
+    ledger.record_table(f"beyond.ladder.general.{name}", theta, data)
+    frozen = table.xs("frozen_newton", level="rung").add_prefix("frozen_")
+    ledger.record_table(f"beyond.ladder.general.{name}", frozen, data)
 
 # %% [markdown]
 # ## Claim: the squared hinge and a kernel change nothing
@@ -268,9 +253,9 @@ general.medians(svm["pairwise"], SHOWN).round(5)
 # %% tags=["remove-cell"]
 for name, table in svm.items():
     differences = general.by_rung(table, "r_difference")
-    record_rungs(f"zhu.svm.{name}", differences, guide, [*RUNGS, "newton_step"])
+    record_rungs(f"zhu.svm.{name}", differences, guide)
     theta = general.by_rung(table, "theta_error")
-    record_rungs(f"zhu.svm.{name}.theta", theta, guide, RUNGS)
+    record_rungs(f"zhu.svm.{name}.theta", theta, guide)
 
 # %% [markdown]
 # ## Claim: the error falls as $1/(t-1)^2$
@@ -324,8 +309,8 @@ pd.DataFrame({kind: slopes.median() for kind, slopes in by_count.items()}).round
 fig, axes = figures.subplots(2, 3, figsize=(10, 6))
 for (above, below), kind in zip(axes.T, large, strict=True):
     size_table, count_table = (general_rates.mean(t[kind]) for t in (small, large))
-    figures.error_rates(above, size_table).set_title(kind.replace("_", "-"))
-    figures.error_rates(below, count_table)
+    figures.lines_by_size(above, size_table).set_title(kind.replace("_", "-"))
+    figures.lines_by_size(below, count_table)
 figures.plt.setp(axes[:, 0], ylabel="error of the mean loss")
 figures.shared_legend(fig, axes)
 figures.save(fig, "general_rates")
@@ -361,8 +346,6 @@ for kind in large:
     record_rungs(f"zhu.thm.{kind}.folds", slopes[METHODS])
     theta = slopes[list(THETA)].rename(columns=THETA)
     record_rungs(f"zhu.thm.{kind}.folds.theta", theta)
-
-# %% tags=["remove-cell"]
 for kind in ("hinge", "contrastive"):
     record_rungs(f"zhu.svm.rate.{kind}", by_size[kind][METHODS])
     theta = by_size[kind][list(THETA)].rename(columns=THETA)
@@ -419,15 +402,11 @@ figures.save(fig, "general_seconds", data=sets["msd"])
 # %% tags=["remove-cell"]
 for name, table in timed.items():
     for t in (5, 10, 20):
-        ratios = table.loc[t].ratio
-        ledger.record_draws(f"zhu.tab1.{name}.ratio.{t}", ratios, sets[name])
-        ledger.record_draws(f"zhu.tab1.{name}.cv.{t}", table.loc[t].cv, sets[name])
-        ledger.record_draws(f"zhu.tab1.{name}.acv.{t}", table.loc[t].acv, sets[name])
+        of_t = table.loc[t].add_suffix(f".{t}")
+        ledger.record_table(f"zhu.tab1.{name}", of_t, sets[name])
     acv_seconds = table1.acv[name]
     flat = acv_seconds[20] / acv_seconds[5]
     ledger.record(f"zhu.tab1.{name}.flat", flat, sets[name], draws=len(table.loc[20]))
-
-# %% tags=["remove-cell"]
 real = table1.drop(index="msd")
 ledger.record("zhu.tab1.gap", float(real.gap.max()), sets["a9a"])
 ledger.record("zhu.tab1.memory", general_timing.peak_gigabytes(), sets["msd"])
@@ -607,15 +586,10 @@ damped = siamese.by_damping(network, training, seed, folds[0], (0.3, 0.1, 0.05))
 damped.round(3)
 
 # %% tags=["remove-cell"]
-sizes = damped["size.infinitesimal_jackknife"]
-for share, size in sizes.items():
-    ledger.record(f"zhu.fig3.faces.size.{share}", size, faces)
 for part, column in SHORT.items():
-    record_rungs(f"zhu.fig3.left.{part}", general.by_rung(left, column), shells, RUNGS)
-record_rungs("zhu.fig3.faces.loss", siamese.by_rung(spread, "r_loss"), faces, RUNGS)
-record_rungs("zhu.fig3.faces.theta", siamese.by_rung(spread, "theta"), faces, RUNGS)
-
-# %% tags=["remove-cell"]
+    record_rungs(f"zhu.fig3.left.{part}", general.by_rung(left, column), shells)
+record_rungs("zhu.fig3.faces.loss", siamese.by_rung(spread, "r_loss"), faces)
+record_rungs("zhu.fig3.faces.theta", siamese.by_rung(spread, "theta"), faces)
 right = siamese.by_rung(spread, "r_difference")
 for rung in RUNGS:
     name = f"zhu.fig3.right.{rung}"
@@ -665,14 +639,11 @@ ledger.record("zhu.tab1.faces.ratio", ratio, faces, seconds_faces.cv[last])
 flat = seconds_faces.acv[last] / seconds_faces.acv[first]
 ledger.record("zhu.tab1.faces.flat", flat, faces)
 ledger.record("zhu.tab1.faces.acv", seconds_faces.acv[last], faces)
-
-# %% tags=["remove-cell"]
 exact_choice = [one.exact.idxmin()[1] for _, one in choices.groupby("seed")]
 ledger.record_draws("zhu.tab2.faces.gamma_i", exact_choice, faces)
-for rung in RUNGS:
-    shares_ = same[rung].mean(), same.no_adjustment.mean()
-    name = f"zhu.tab2.faces.{rung}"
-    ledger.record(name, shares_[0], faces, baseline=shares_[1], draws=len(same))
+shares_ = same.mean()
+none = shares_.pop("no_adjustment")
+ledger.record_table("zhu.tab2.faces", shares_, faces, none, draws=len(same))
 
 # %% [markdown]
 # ## What to take away

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -142,7 +134,6 @@ gaps = {
     for way in ("refit", "ignore")
 }
 ledger.record_draws("beyond.check.splits", gaps["refit"], baseline=gaps["ignore"])
-ledger.record_draws("beyond.check.splits.ignored", gaps["ignore"])
 
 # %% [markdown]
 # ## What to take away

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -109,12 +101,9 @@ records.record_future("beyond.lfo.traffic", drawn, data)
 for name in ("weekly", "psis"):
     ratio = drawn["loss"]["ours"] / drawn["loss"][name]
     ledger.record_draws(f"beyond.lfo.traffic.{name}", ratio, data)
-
-# %% tags=["remove-cell"]
 price = {
     "psis_refits": schemes["psis"].refits,
     "speed": table.ahead["ours"],
-    "psis_speed": schemes["psis"].seconds / schemes["ours"].seconds,
     "gradients": future.gradients(series, 2),
     "gradients_default": future.gradients(series, 16),
 }

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -115,8 +107,6 @@ ledger.record_draws(
     "beyond.tune.forest.gap", by.gap["tune"], cells, baseline=by.gap["start"]
 )
 ledger.record_draws("beyond.tune.forest.regret", by.regret["tune"], cells)
-
-# %% tags=["remove-cell"]
 ledger.record("beyond.tune.map.coupling", path.alpha[0], june)
 ledger.record("beyond.tune.map.evaluations", len(path.losses), june)
 
@@ -160,9 +150,6 @@ ahead = np.mean(by.loss["random"] > 0.0)
 ledger.record("beyond.tune.traffic.ahead", ahead, cars, draws=len(fortnights))
 ledger.record_draws("beyond.tune.traffic.test", by.test["start"], cars)
 ledger.record_draws("beyond.tune.traffic.test_random", by.test["random"], cars)
-ledger.record_draws(
-    "beyond.tune.traffic.gap", by.gap["tune"], cars, baseline=by.gap["start"]
-)
 
 # %% [markdown]
 # *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors above that of tune's

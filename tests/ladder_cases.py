@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 from oracles.toy_models import CurvedInstruments, Instruments, Logistic, Ridge, simulate_traffic
 
-import acvlib as acv
 from acvlib.derivatives import Derivatives, EquationDerivatives, derivatives_of
 from acvlib.folds import WHOLE, Folds
+from acvlib.methods import ladder
 from acvlib.models import PoissonTraffic
 from acvlib.solvers.newton import newton
 from acvlib.weighting import drop_latents
@@ -26,13 +26,7 @@ INSTRUMENTS, CURVED = Instruments(U, X, Y), CurvedInstruments(U, X, np.exp(0.2 *
 SMALL = {"ridge": RIDGE, "logistic": LOGISTIC, "instruments": INSTRUMENTS, "curved": CURVED}
 FOLDS = Folds([np.array([3]), np.arange(10), np.array([59, 20, 21, 40])])
 TIGHT = 1e-9
-METHODS = [
-    acv.no_adjustment,
-    acv.infinitesimal_jackknife,
-    acv.frozen_newton,
-    acv.newton_step,
-    acv.exact,
-]
+METHODS = list(ladder.METHODS.values())
 SERIES = simulate_traffic(np.random.default_rng(1), 800)
 TRAFFIC, DROPPING = PoissonTraffic(*SERIES), PoissonTraffic(*SERIES, drop_latents)
 CASES = ["ridge", "logistic", "instruments", "curved", "traffic A", "traffic B"]

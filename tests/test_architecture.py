@@ -24,11 +24,11 @@ ROWS = [
     {"declared"},
     {"folds", "weighting", "parallel", "scores"},
     {"model", "trials", "solvers.inverse", "solvers.krylov"},
-    {"inference", "solvers.operators", "concordance"},
-    {"derivatives", "spatial_folds"},
+    {"inference", "solvers.operators"},
+    {"derivatives"},
     {"results"},
-    {"adapters", "models", "solvers.lockstep", "solvers.newton", "solvers.newton_cg"},
-    {"fit"},
+    {"models", "solvers.lockstep", "solvers.newton", "solvers.newton_cg"},
+    {"adapters", "fit"},
     {"methods"},
     {"check"},
     {"diagnostics", "compare", "plots", "bootstrap"},
@@ -41,17 +41,10 @@ APART = {
     "rows": {"checks", "declared", "extras", "parallel", "rows", "treecv"},
 }
 # Extras: imported in the function that uses them.
-EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray"} | {
-    "arviz_stats",
-    "pyarrow",
-}
+EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "pyarrow"}
 NEVER = {"acvbook", "notebooks"}
 # Not even extras: brought by who writes models in them or has maps, and imported by one module.
-BROUGHT = {
-    "jax": "adapters.jax",
-    "torch": "adapters.torch",
-    "shapely": "models.mrf.areas",
-}
+BROUGHT = {"jax": "adapters.jax", "torch": "adapters.torch", "shapely": "models.mrf.areas"}
 
 
 def dotted(path):

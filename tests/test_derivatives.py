@@ -21,20 +21,24 @@ PARAMS = np.array([0.3, 0.1, -0.4])
 
 def test_derivatives_of_an_objective_equal_their_closed_forms():
     residual = Y - X @ PARAMS
-    value, gradient = derivatives_of(RIDGE).value_and_gradient(PARAMS, WEIGHTS)
-    hessian = np.asarray(derivatives_of(RIDGE).hessian(PARAMS, WEIGHTS))
-    cross = derivatives_of(RIDGE).cross_matrix(PARAMS, WEIGHTS)
+    own = derivatives_of(RIDGE)
+    value, gradient = own.value_and_gradient(PARAMS, WEIGHTS)
+    cross = own.cross_matrix(PARAMS, WEIGHTS)
     assert_allclose(value, (WEIGHTS @ residual**2 + PARAMS @ PARAMS) / 2, rtol=1e-14)
     assert_allclose(gradient, PARAMS - X.T @ (WEIGHTS * residual), rtol=1e-13)
+    hessian = np.asarray(own.hessian(PARAMS, WEIGHTS))
     assert_allclose(hessian, (X.T * WEIGHTS) @ X + np.eye(3), rtol=1e-13)
     assert_allclose(cross, -X.T * residual, rtol=1e-13)
+    expected = [-cross[:, fold].sum(axis=1) for fold in FOLDS]
+    assert_allclose(own.cross(PARAMS, FOLDS), expected, rtol=1e-13)
 
 
 def test_an_estimating_equation_takes_part_with_its_residual():
     instrument = INSTRUMENTS.u
-    value, residual = derivatives_of(INSTRUMENTS).value_and_gradient(PARAMS, WEIGHTS)
-    hessian = np.asarray(derivatives_of(INSTRUMENTS).hessian(PARAMS, WEIGHTS))
-    cross = derivatives_of(INSTRUMENTS).cross_matrix(PARAMS, WEIGHTS)
+    own = derivatives_of(INSTRUMENTS)
+    value, residual = own.value_and_gradient(PARAMS, WEIGHTS)
+    hessian = np.asarray(own.hessian(PARAMS, WEIGHTS))
+    cross = own.cross_matrix(PARAMS, WEIGHTS)
     assert_allclose(residual, instrument.T @ (WEIGHTS * (Y - X @ PARAMS)), rtol=1e-13)
     assert_allclose(value, residual @ residual / 2, rtol=1e-14)
     assert_allclose(hessian, -(instrument.T * WEIGHTS) @ X, rtol=1e-13)
@@ -42,34 +46,28 @@ def test_an_estimating_equation_takes_part_with_its_residual():
     assert np.abs(hessian - hessian.T).max() > 1.0
 
 
+@pytest.mark.parametrize("one_point", [True, False])
 @pytest.mark.parametrize("model", [RIDGE, INSTRUMENTS], ids=["objective", "equation"])
-def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model, rng):
-    params = rng.standard_normal((3, 3))
+def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model, one_point, rng):
+    params = PARAMS if one_point else rng.standard_normal((3, 3))
     own = derivatives_of(model)
-    values, gradients = own.fold_gradients(params, FOLDS)
-    hessians = own.fold_hessians(params, FOLDS).matrices
-    losses = own.heldout(params, FOLDS)
-    for i, fold in enumerate(FOLDS):
-        weights = np.ones(30)
-        weights[fold] = 0.0
-        value, gradient = own.value_and_gradient(params[i], weights)
-        assert_array_equal(values[i], value)
-        assert_array_equal(gradients[i], gradient)
-        assert_array_equal(hessians[i], np.asarray(own.hessian(params[i], weights)))
-        assert_array_equal(losses[i], model.heldout_loss(params[i], fold))
 
-
-@pytest.mark.parametrize("model", [RIDGE, INSTRUMENTS], ids=["objective", "equation"])
-def test_two_threads_give_identical_numbers(model):
     def numbers():
-        own = derivatives_of(model)
-        return own.fold_gradients(PARAMS, FOLDS)[1], own.fold_hessians(PARAMS, FOLDS).matrices
+        values, gradients = own.fold_gradients(params, FOLDS)
+        return values, gradients, own.fold_hessians(params, FOLDS).matrices
 
     alone = numbers()
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        together = numbers()
-    assert_array_equal(alone[0], together[0])
-    assert_array_equal(alone[1], together[1])
+        assert all(map(np.array_equal, alone, numbers()))
+    losses = own.heldout(params, FOLDS)
+    for i, fold in enumerate(FOLDS):
+        point = params if one_point else params[i]
+        weights = np.ones(30)
+        weights[fold] = 0.0
+        firsts = own.value_and_gradient(point, weights)
+        expected = (*firsts, np.asarray(own.hessian(point, weights)))
+        assert all(np.array_equal(a[i], b) for a, b in zip(alone, expected, strict=True))
+        assert_array_equal(losses[i], model.heldout_loss(point, fold))
 
 
 def test_a_model_may_override_some_and_leave_the_rest_to_autograd():
@@ -96,41 +94,15 @@ def test_a_model_may_override_some_and_leave_the_rest_to_autograd():
 def test_a_misspelt_override_is_an_error(name, hint):
     with pytest.raises(TypeError, match=f"Own.{name} overrides nothing of Derivatives.*{hint}"):
         type("Own", (Derivatives,), {name: lambda self: None})
-
-
-def test_a_method_marked_as_override_must_be_one():
     with pytest.raises(TypeError, match="_hessian_of_all overrides nothing"):
         type("Own", (Derivatives,), {"_hessian_of_all": override(lambda self: None)})
 
 
 def test_a_users_class_gets_the_optional_members_that_it_lacks():
-    defaults = derivatives_of(RIDGE).defaults
-    assert defaults.observed is None
-    assert not defaults.convex
-    holes = Ridge(X, Y)
-    holes.convex = True
-    assert derivatives_of(holes).defaults.convex
-
-
-def test_kept_share_is_of_the_observed_sites():
+    assert derivatives_of(RIDGE).defaults.observed is None
     assert_allclose(kept_share(RIDGE, FOLDS), [0.9, 2 / 3, 29 / 30], rtol=1e-15)
     holes = Ridge(X, Y)
     holes.observed = np.arange(30) % 3 > 0
+    holes.convex = True
+    assert derivatives_of(holes).defaults.convex
     assert_allclose(kept_share(holes, Folds([np.array([1, 2])])), [0.9], rtol=1e-15)
-
-
-def test_cross_sums_the_sites_that_a_fold_omits():
-    matrix = derivatives_of(RIDGE).cross_matrix(PARAMS, np.ones(30))
-    expected = [-matrix[:, fold].sum(axis=1) for fold in FOLDS]
-    assert_allclose(derivatives_of(RIDGE).cross(PARAMS, FOLDS), expected, rtol=1e-13)
-
-
-def test_one_point_for_all_folds_is_that_point_for_each():
-    own = derivatives_of(RIDGE)
-    tiled = np.tile(PARAMS, (3, 1))
-    for a, b in zip(
-        own.fold_gradients(PARAMS, FOLDS), own.fold_gradients(tiled, FOLDS), strict=True
-    ):
-        assert_array_equal(a, b)
-    one, each = (own.fold_hessians(p, FOLDS).matrices for p in (PARAMS, tiled))
-    assert_array_equal(one, each)

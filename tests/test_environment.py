@@ -55,7 +55,7 @@ def test_lock_is_portable():
 
 
 def test_all_that_is_locked_has_hashes_but_torch():
-    """`python tools/lock.py` refreshes them; a wheel of torch is another one on every machine."""
+    """`make lock` refreshes them; a wheel of torch is another one on every machine."""
     hashed = {}
     for path in (ROOT / "requirements").glob("*.txt"):
         entries = re.split(r"\n(?=\w)", path.read_text("utf-8").strip())

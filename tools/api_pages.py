@@ -11,70 +11,52 @@ PAGES = tomllib.loads(Path("book/api.toml").read_text("utf-8"))
 
 def write(target):
     """Write all pages into `target`, and list them on its page api.md."""
-    for name, page in PAGES.items():
-        (target / f"{name}.md").write_text(text(page), "utf-8")
-    overview = target / "api.md"
-    overview.write_text(overview.read_text("utf-8").replace("<!-- api -->", contents()), "utf-8")
-
-
-def text(page):
-    """MyST text of one page."""
-    directives = "\n".join(described(entry) for entry in page["entries"])
-    return f"# {page['title']}\n\n{page['about']}\n\n```{{eval-rst}}\n{directives}\n```\n"
-
-
-def described(entry):
-    """Directives of one entry; a module that stands on one page whole says what it is."""
-    module, names = members(entry)
-    head = "" if ":" in entry else f".. automodule:: {module}\n\n"
-    return head + "\n".join(directive(module, name) for name in names)
-
-
-def directive(module, name):
-    """The directive that shows one function, class or exception."""
-    thing = getattr(importlib.import_module(module), name)
-    if not inspect.isclass(thing):
-        return f".. autofunction:: {module}.{name}\n"
-    kind = "exception" if issubclass(thing, BaseException) else "class"
-    return f".. auto{kind}:: {module}.{name}\n   :members:\n"
-
-
-def members(entry):
-    """(module, the names of it that an entry shows)."""
-    module, _, listed = entry.partition(": ")
-    return module, listed.split(", ") if listed else public(importlib.import_module(module))
-
-
-def public(module):
-    """Public functions and classes: those in `__all__`, else those that the module defines.
-
-    What the book hands on from the library stands with the library.
-    """
-    if hasattr(module, "__all__"):
-        names = module.__all__
-        home = re.compile(rf"{module.__name__.partition('.')[0]}\b")
-    else:
-        names = [name for name in vars(module) if not name.startswith("_")]
-        home = re.compile(rf"{module.__name__}$")
-    things = {name: getattr(module, name) for name in names}
-    return [
-        name
-        for name, thing in things.items()
-        if callable(thing) and home.match(getattr(thing, "__module__", None) or "")
-    ]
-
-
-def contents():
-    """The overview: each page, what it is about, and its names."""
     sections = []
     for name, page in PAGES.items():
+        (target / f"{name}.md").write_text(text(page), "utf-8")
         places = [place for entry in page["entries"] for place in places_of(entry)]
         links = ", ".join(f"{{py:obj}}`{place.rpartition('.')[2]} <{place}>`" for place in places)
         sections.append(f"## [{page['title']}]({name}.md)\n\n{page['about']}\n\n{links}\n")
-    return "\n".join(sections)
+    overview = target / "api.md"
+    contents = overview.read_text("utf-8").replace("<!-- api -->", "\n".join(sections))
+    overview.write_text(contents, "utf-8")
+
+
+def text(page):
+    """MyST text of one page; a module that stands on it whole says what it is."""
+    parts = [f"# {page['title']}\n\n{page['about']}\n\n```{{eval-rst}}"]
+    for entry in page["entries"]:
+        if ":" not in entry:
+            parts.append(f".. automodule:: {entry}\n")
+        parts += map(directive, places_of(entry))
+    return "\n".join([*parts, "```\n"])
+
+
+def directive(place):
+    """The directive that shows one function, class or exception, and the chapters that use it."""
+    module, _, name = place.rpartition(".")
+    thing = getattr(importlib.import_module(module), name)
+    kind, members = "function", ""
+    if inspect.isclass(thing):
+        kind = "exception" if issubclass(thing, BaseException) else "class"
+        members = "   :members:\n"
+    return f".. auto{kind}:: {place}\n{members}\n.. autolink-examples:: {place}\n   :collapse:\n"
 
 
 def places_of(entry):
-    """Full names of what an entry shows, which are its places on the page."""
-    module, names = members(entry)
+    """Full names of what an entry shows: `module`, or `module: name, name`."""
+    module, _, listed = entry.partition(": ")
+    names = listed.split(", ") if listed else public(importlib.import_module(module))
     return [f"{module}.{name}" for name in names]
+
+
+def public(module):
+    """Public functions and classes: those in `__all__`, else those that the module or its package
+    defines. What the book hands on from the library stands with the library.
+    """
+    names = getattr(module, "__all__", [name for name in vars(module) if name[0] != "_"])
+    top = module.__name__.partition(".")[0] if hasattr(module, "__all__") else module.__name__
+    things = {name: getattr(module, name) for name in names}
+    homes = {name: getattr(thing, "__module__", None) or "" for name, thing in things.items()}
+    own = re.compile(rf"{top}\b")
+    return [name for name in names if callable(things[name]) and own.match(homes[name])]

@@ -7,6 +7,7 @@ figure has the same address in all three.
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -25,14 +26,6 @@ NOT_PROSE += ("__pycache__", ".*")
 NOT_SHOWN = (".*", "ledger", "runs", "benchmarks.json", "fold_sizes.json")
 
 
-def launch_settings():
-    """Settings of the launch buttons, where a CI service names the repository; else none."""
-    if "GITHUB_REPOSITORY" not in os.environ:
-        return ""
-    address = "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}".format_map(os.environ)
-    return (BOOK / "_launch.yml").read_text("utf-8").replace("REPOSITORY_URL", address)
-
-
 def main(folder, target):
     folder, target = Path(folder), Path(target)
     shutil.rmtree(target, ignore_errors=True)
@@ -43,15 +36,20 @@ def main(folder, target):
         path.stem: chapters.numbers_of(Path("notebooks", f"{path.stem}.py"), folder)
         for path in sorted(target.glob("*.ipynb"))
     }
-    (target / "scoreboard.md").write_text(scoreboard.page(records, runs), "utf-8")
+    board = target / "scoreboard.md"
+    page = board.read_text("utf-8").replace("<!-- scoreboard -->", scoreboard.page(records, runs))
+    board.write_text(page, "utf-8")
     api_pages.write(target)
     benchmarks_page.write(target)
     fold_sizes_page.write(target, folder)
     make_chapters(target, folder, records)
     leave_out_missing(target)
     fill_prose(target, {record["id"]: record for record in records})
-    with (target / "_config.yml").open("a", encoding="utf-8") as config:
-        config.write(launch_settings())
+    if "GITHUB_REPOSITORY" in os.environ:  # where a CI service names it, there are launch buttons
+        address = "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}".format_map(os.environ)
+        launch = (BOOK / "_launch.yml").read_text("utf-8").replace("REPOSITORY_URL", address)
+        with (target / "_config.yml").open("a", encoding="utf-8") as config:
+            config.write(launch)
 
 
 def make_chapters(target, folder, records):
@@ -71,14 +69,12 @@ def make_chapters(target, folder, records):
 def leave_out_missing(target):
     """Take chapters that are not in the folder from the contents, and say so: not yet published."""
     contents = target / "_toc.yml"
-    kept = []
-    for line in contents.read_text("utf-8").splitlines(keepends=True):
-        name = line.strip().removeprefix("- file: ")
-        if name in chapters.FRAMES and not (target / f"{name}.ipynb").exists():
+    text = contents.read_text("utf-8")
+    for name in chapters.FRAMES:
+        if not (target / f"{name}.ipynb").exists():
             print(f"{name}: not published yet, left out")
-            continue
-        kept.append(line)
-    contents.write_text("".join(kept), "utf-8")
+            text = re.sub(rf"^ *- file: {name}\n", "", text, flags=re.M)
+    contents.write_text(text, "utf-8")
 
 
 def fill_prose(target, records):

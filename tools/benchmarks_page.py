@@ -25,14 +25,6 @@ TITLES = {
     "treecv": "TreeCV",
     "tune": "Tuning",
 }
-HEAD = """# Benchmarks
-
-What the library costs beside what its users would run instead. A number is a ratio of seconds, or
-of errors, within one run on one machine, unless it names its unit: where calls are short the two
-sides take turns, so that a slow spell hits both. Below 1 the side that is named first is the
-smaller one. A row with a limit says what we promise; the limits are in the scripts in
-`benchmarks/`.
-"""
 NONE = """
 No run is recorded yet: `make bench` runs the benchmarks, `make publish-bench` keeps their records.
 """
@@ -41,7 +33,9 @@ No run is recorded yet: `make bench` runs the benchmarks, `make publish-bench` k
 def write(target):
     """Write the page and its figures into `target`."""
     records = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
-    (target / "benchmarks.md").write_text(page(records), "utf-8")
+    whole = target / "benchmarks.md"
+    filled = whole.read_text("utf-8").replace("<!-- benchmarks -->", page(records))
+    whole.write_text(filled, "utf-8")
     for name, record in records.items():
         draw(record["rows"], f"bench_{name}", target)
 
@@ -49,13 +43,13 @@ def write(target):
 def page(records):
     """MyST text of the whole page."""
     if not records:
-        return HEAD + NONE
+        return NONE
     rows = [row for record in records.values() for row in record["rows"]]
     limited = [row for row in rows if row["limit"] is not None]
     met = sum(row["met"] for row in limited)
     summary = f"{len(rows)} numbers; {met} of {len(limited)} limits are met.\n"
     sections = [section(name, record) for name, record in records.items()]
-    return "\n".join([HEAD, summary, *sections])
+    return "\n".join([summary, *sections])
 
 
 def section(name, record):
@@ -65,21 +59,16 @@ def section(name, record):
         f"{record['date']}, commit `{record['commit']}`, {record['processor']}, "
         f"{record['cores']} cores, Python {record['python']}."
     )
-    cells = [row_cells(row) for row in record["rows"]]
     lines = ["| what | value | limit |", "| --- | --- | --- |"]
-    lines += [f"| {' | '.join(one)} |" for one in cells]
+    for row in record["rows"]:
+        limit = ""
+        if row["limit"] is not None:
+            sign = "≥" if row["at_least"] else "≤"
+            verdict = "met" if row["met"] else "**missed**"
+            limit = f"{verdict}: {sign} {plain(row['limit'])}"
+        lines.append(f"| {row['name']} | {plain(row['value'])} | {limit} |")
     table = "\n".join(lines)
     return f"## {TITLES[name]}\n\n{about}\n\n{picture(name, record['rows'])}\n{table}\n\n{where}\n"
-
-
-def row_cells(row):
-    """What was measured, the ratio, and its limit with the word whether it is met."""
-    name = row["name"]
-    if row["limit"] is None:
-        return name, plain(row["value"]), ""
-    sign = "≥" if row["at_least"] else "≤"
-    verdict = "met" if row["met"] else "**missed**"
-    return name, plain(row["value"]), f"{verdict}: {sign} {plain(row['limit'])}"
 
 
 def picture(name, rows):
@@ -87,24 +76,16 @@ def picture(name, rows):
     drawn = shown(rows)
     missed = [row["name"] for row in drawn if not row["met"]]
     alt = f"{len(drawn)} numbers on a logarithmic axis, {len(missed)} of them beyond their limits."
+    rest = "" if len(drawn) == len(rows) else "The table has more numbers."
     return f"""```{{figure}} figures/bench_{name}.svg
 :name: fig-bench-{name}
 :alt: {alt}
 
 Filled dots: numbers that meet their limit, the bar beside them. Crosses: numbers that miss it.
 Hollow: no limit. Look for dots near their bars, and for the line at 1, where both sides are equal.
-{left_out(rows, drawn)}
+{rest}
 ```
 """
-
-
-def left_out(rows, drawn):
-    """What the figure says of rows that it does not show."""
-    small = [row for row in rows if row["value"] < LEAST]
-    parts = [f"numbers below {LEAST:g}, such as differences from a reference"] if small else []
-    if len(small) + len(drawn) < len(rows):
-        parts.append(f"all but the {MOST} nearest to their limits")
-    return f"The table alone has {', and '.join(parts)}." if parts else ""
 
 
 def shown(rows):
@@ -115,14 +96,9 @@ def shown(rows):
     if len(large) <= MOST:
         return large
     limited = [row for row in large if row["limit"]]
-    nearest = sorted(limited, key=room)[:MOST]
-    return [row for row in limited if row in nearest]
-
-
-def room(row):
-    """By what factor, as a logarithm, a number stays within its limit."""
-    over = math.log(row["value"] / row["limit"])
-    return over if row["at_least"] else -over
+    room = {row["name"]: abs(math.log(row["value"] / row["limit"])) * row["met"] for row in limited}
+    nearest = sorted(room, key=room.get)[:MOST]
+    return [row for row in limited if row["name"] in nearest]
 
 
 def draw(rows, name, folder):
@@ -131,46 +107,20 @@ def draw(rows, name, folder):
 
     drawn = shown(rows)
     fig, ax = figures.subplots(figsize=(WIDTH, 0.9 + 0.4 * len(drawn)))
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    in_axes = {"fontsize": 9, "va": "center", "transform": ax.get_yaxis_transform(), "bbox": box}
     for place, row in enumerate(drawn):
-        label(ax, place - 0.45, row["name"])
-        ax.plot(row["value"], place, **look(row))
-        if row["limit"] is not None:
+        ax.text(0.015, place - 0.45, row["name"], **in_axes)
+        marker, colour = ("o", MET) if row["met"] else ("x", MISSED)
+        if row["limit"] is None:
+            ax.plot(row["value"], place, "o", color=FREE, mfc="white", ms=7)
+        else:
+            ax.plot(row["value"], place, marker, color=colour)
             ax.plot(row["limit"], place, "|", color="black", ms=11, mew=2)
     ax.axvline(1.0, color="black", lw=0.8, ls=":")
     ax.set(xscale="log", xlabel="ratio", ylim=(len(drawn) - 0.5, -0.9), yticks=[])
     ax.xaxis.set_major_formatter("{x:,g}")
     ax.xaxis.set_minor_formatter("")
-    values = [1.0, *limits(drawn), *(row["value"] for row in drawn)]
-    ax.set_xticks(ticks(values))
+    values = [1.0, *(row["value"] for row in drawn), *(row["limit"] or 1.0 for row in drawn)]
     ax.set_xlim(min(values) / 1.5, max(values) * 1.5)
     figures.save(fig, name, folder=folder)
-
-
-def label(ax, place, name):
-    """Write a row's name from the left edge of the axes on, over their grid."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-    where = ax.get_yaxis_transform()
-    ax.text(0.015, place, name, fontsize=9, va="center", transform=where, bbox=box)
-
-
-def limits(rows):
-    """The limits that there are."""
-    return [row["limit"] for row in rows if row["limit"] is not None]
-
-
-def ticks(values):
-    """Powers of ten from below the least to above the largest, every other one where there are
-    many; between near ones 2 and 5, too.
-    """
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    steps = (1, 2, 5) if high - low <= 2 else (1,)
-    every = 1 if high - low <= 5 else 2
-    powers = range(low - low % every, high + 1, every)  # 1 among them
-    return [step * 10.0**power for power in powers for step in steps]
-
-
-def look(row):
-    """Colour and marker of a ratio."""
-    if row["limit"] is None:
-        return {"marker": "o", "color": FREE, "mfc": "white", "ms": 7}
-    return {"marker": "o", "color": MET} if row["met"] else {"marker": "x", "color": MISSED}

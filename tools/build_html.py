@@ -1,29 +1,78 @@
-"""build_html.py SOURCE HTML MATHJAX: build the book beside HTML, and put it there once it is whole.
-
-MATHJAX: the folder `es5` of its package.
-"""
+"""build_html.py SOURCE HTML: build the book beside HTML, and put it there once it is whole."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from finish_html import finish
-from link_names import link
-from prerender import prerender
-
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
+# Each is a fault that axe finds in what Sphinx, its theme or pandas write.
+ACCESSIBLE = (
+    ("<th></th>", "<td></td>"),  # a header must say something
+    ('<summary aria-label="Toggle hidden content">', "<summary>"),
+    ('<summary><span class="toctree', '<summary aria-label="Pages below"><span class="toctree'),
+    ('role="doc-biblioentry"', 'role="listitem"'),
+    ('id="pst-primary-sidebar"', 'id="pst-primary-sidebar" role="navigation" aria-label="Book"'),
+)
+HEADER = re.compile(r"<th[^>]*>[^<]*_[^<]*</th>")
+NAME = re.compile(r'(?<=<span class="pre">)[\w.]+(?=(?:\(\))?</span></code>)')
+SEARCH_BUTTON = re.compile(r'(<button[^>]*search-button-field[^>]*?) aria-label="Search"')
+# Font Awesome is 1.5 MB of script on each page, which shows a few outlines of it.
+FONT_AWESOME = re.compile(r"\s*<(?:script|link)[^>]*fontawesome[^>]*>(?:</script>)?")
+ICON = re.compile(
+    r'<(i|span)\b([^>]*?)class="([^"]*\bfa-(?!solid|regular|brands|lg|fw|sm|xs)([\w-]+)[^"]*)"'
+    r"([^>]*)></\1>"
+)
 
 
-def address():
-    """Where a CI service publishes the book, with a slash at its end; else empty."""
+def icons(script):
+    """The function that draws an icon's tag (a match), by the outlines of Font Awesome's script."""
+    number = r"(\d+),(\d+)"
+
+    def draw(tag):
+        own = rf'(?:"{tag[4]}"|\b{tag[4]}):\[{number},\[[^\]]*\],"[^"]*","([^"]+)"'
+        alias = rf'\[{number},\[[^\]]*"{tag[4]}"[^\]]*\],"[^"]*","([^"]+)"'
+        found = re.search(own, script) or re.search(alias, script)
+        if found is None:
+            sys.exit(f"Font Awesome has no icon {tag[4]}")
+        names = re.sub(r"\bfa-(?:solid|regular|brands)\b", "", tag[3])
+        return (
+            f'<svg{tag[2]}class="icon {names}"{tag[5]} aria-hidden="true" fill="currentColor" '
+            f'height="1em" viewBox="0 0 {found[1]} {found[2]}"><path d="{found[3]}"/></svg>'
+        )
+
+    return draw
+
+
+def finished(page, draw):
+    """A page that says what it is to a screen reader, too; its long names may break."""
+    page = ICON.sub(draw, FONT_AWESOME.sub("", page))
+    for found, better in ACCESSIBLE:
+        page = page.replace(found, better)
+    page = SEARCH_BUTTON.sub(r"\1", page)
+    for names in (HEADER, NAME):
+        page = names.sub(lambda name: re.sub(r"([_.])(?=[a-zA-Z])", r"\1<wbr>", name[0]), page)
+    return page
+
+
+def sitemap(names):
+    """robots.txt and sitemap.xml, where a CI service publishes the book; else nothing."""
     owner, _, name = os.environ.get("GITHUB_REPOSITORY", "").partition("/")
-    return f"https://{owner}.github.io/{name}/" if name else ""
+    if not name:
+        return {}
+    site = f"https://{owner}.github.io/{name}"
+    pages = "".join(f"<url><loc>{site}/{page}</loc></url>" for page in names)
+    schema = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    return {
+        "robots.txt": f"Sitemap: {site}/sitemap.xml\n",
+        "sitemap.xml": f'<?xml version="1.0"?><urlset {schema}>{pages}</urlset>',
+    }
 
 
-def main(source, html, mathjax):
+def main(source, html):
     with tempfile.TemporaryDirectory(prefix=".html.", dir="build") as folder:
         build = [sys.executable, "-c", JUPYTER_BOOK, "build", source, "--path-output", folder]
         strict = ["-W", "--keep-going", "-n", "--all", "-q"]
@@ -31,9 +80,14 @@ def main(source, html, mathjax):
         if process.returncode:  # otherwise it praises a folder that is about to be renamed
             sys.exit(process.stdout)
         built = Path(folder, "_build", "html")
-        link(built, Path(source))
-        finish(built, address())
-        prerender(built, mathjax)
+        script = built / "_static/scripts/fontawesome.js"
+        draw = icons(script.read_text("utf-8"))
+        texts = {path.name: path.read_text("utf-8") for path in built.glob("*.html")}
+        pages = {name: finished(text, draw) for name, text in texts.items()}
+        for unused in script.parent.glob("fontawesome*"):
+            unused.unlink()
+        for name, text in (pages | sitemap(sorted(pages))).items():
+            (built / name).write_text(text, "utf-8")
         shutil.rmtree(html, ignore_errors=True)
         Path(html).parent.mkdir(exist_ok=True)
         built.rename(html)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 PYTHONS = ("3.11", "3.12", "3.13")
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("acvlib", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("pyproject.toml", "README.md", "LICENSE")
 EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)[1]
 UP_TO_THE_TABLE = EXAMPLE.split("table = ")[0]
 IMPORT = """
@@ -42,13 +42,9 @@ else:
 def build(folder):
     """The wheel, from a copy of the sources, so that no leftover of an earlier build gets in."""
     copy = folder / "sources"
-    copy.mkdir()
+    shutil.copytree(ROOT / "acvlib", copy / "acvlib", ignore=shutil.ignore_patterns("__pycache__"))
     for name in SOURCES:
-        if (ROOT / name).is_dir():
-            hidden = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, copy / name, ignore=hidden)
-        else:
-            shutil.copy(ROOT / name, copy)
+        shutil.copy(ROOT / name, copy)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--wheel-dir", folder, copy], check=True)
     return next(folder.glob("*.whl"))
@@ -58,22 +54,9 @@ def check_contents(wheel):
     """The library, its marker of types and its metadata, and nothing of the book."""
     names = zipfile.ZipFile(wheel).namelist()
     folders = {name.split("/")[0] for name in names}
-    assert len(folders) == 2, folders
-    assert folders - {"acvlib"} == {f"{'-'.join(wheel.stem.split('-')[:2])}.dist-info"}, folders
+    assert folders == {"acvlib", f"{'-'.join(wheel.stem.split('-')[:2])}.dist-info"}, folders
     assert "acvlib/py.typed" in names, names
-    modules = sum(name.endswith(".py") for name in names)
-    print(f"{wheel.name}: {modules} modules, {wheel.stat().st_size / 1024:.0f} kB")
-
-
-def interpreter(version):
-    """Path of a Python of this version, on the PATH or brought by pyenv; None if absent."""
-    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
-        return sys.executable
-    brought = Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")
-    for candidate in (shutil.which(f"python{version}"), *brought):
-        if candidate and not subprocess.run([candidate, "-c", ""], capture_output=True).returncode:
-            return candidate
-    return None
+    print(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size / 1024:.0f} kB")
 
 
 def use(wheel, python, folder):
@@ -101,12 +84,11 @@ def main():
         wheel = build(folder)
         check_contents(wheel)
         for version in PYTHONS:
-            python = interpreter(version)
-            if python is None:
-                print(f"Python {version}: not here, skipped", flush=True)
-                continue
-            print(f"Python {version}:", flush=True)
-            use(wheel, python, folder / version)
+            here = version == f"{sys.version_info.major}.{sys.version_info.minor}"
+            python = sys.executable if here else shutil.which(f"python{version}")
+            print(f"Python {version}: {python or 'not here, skipped'}", flush=True)
+            if python:
+                use(wheel, python, folder / version)
 
 
 if __name__ == "__main__":

@@ -90,24 +90,19 @@ def errors_of(draw, folds_of, n_draws, rng):
 
 
 def table(draw, folds_of, n_draws, rng):
-    """What the page shows of one model: quantiles over folds and draws, by measure and method."""
+    """What the page shows of one model: quantiles over folds and draws, by measure and method, to
+    three digits.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of folds that no single step reaches: they are shown
         found, lost = errors_of(draw, folds_of, n_draws, rng)
-    curves = {
-        measure: {
-            method: [quantiles(by_method[method], place) for by_method in found.values()]
-            for method in METHODS
-        }
-        for place, measure in enumerate(("theta", "loss"))
-    }
+    curves = {"theta": {}, "loss": {}}
+    for method in METHODS:
+        errors = [np.maximum(by_method[method], LEAST) for by_method in found.values()]
+        for place, curve in enumerate(curves.values()):
+            levels = [np.quantile(pairs[:, place], QUANTILES) for pairs in errors]
+            curve[method] = [[float(f"{value:.3g}") for value in level] for level in levels]
     return {"percents": list(found), "lost": lost, **curves}
-
-
-def quantiles(pairs, place):
-    """Quantiles of one of the two errors, to three digits."""
-    values = np.maximum(np.array(pairs)[:, place], LEAST)
-    return [float(f"{value:.3g}") for value in np.quantile(values, QUANTILES)]
 
 
 def main(folder):

@@ -34,19 +34,15 @@ def text(numbers, run):
         f'<script type="application/json" id="fold-sizes-data">{data}</script>\n```\n'
     )
     tables = "\n".join(table(name, model) for name, model in numbers["models"].items())
-    return f"{picture}\n{origin(numbers, run)}\n\n:::{{dropdown}} All numbers\n{tables}\n:::\n"
-
-
-def origin(numbers, run):
-    """Where the numbers come from."""
     lost = sum(model["lost"] for model in numbers["models"].values())
     left_out = f"; {lost} folds whose refit did not converge are left out" if lost else ""
-    return (
+    origin = (
         "Computed by `tools/fold_sizes.py`, not typed. Simulated data: "
         f"{numbers['draws']} draws of each model, {numbers['folds']} folds of each size in each "
         "draw. Points are medians over all of them, bands hold the middle eight tenths"
         f"{left_out}. Seed `{numbers['seed']}`. Numbers of {run}"
     )
+    return f"{picture}\n{origin}\n\n:::{{dropdown}} All numbers\n{tables}\n:::\n"
 
 
 def table(name, model):

@@ -11,27 +11,14 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
-from acvbook.whole import replacing, write
+from acvbook.whole import write
 from check_html import browser
 
 LOOKED_UP = re.compile(r"(?:api|genindex|py-modindex|search)")  # not read
 ARTICLE = re.compile(r"<article[^>]*>(.*?)</article>", re.S)
-GLYPHS = re.compile(r'<svg class="glyphs".*?</svg>', re.S)
 IDENTIFIER = re.compile(r'(?<=\sid=")([^"]+)')
 LINK = re.compile(r'(?<=\shref=")([^"#:]*)(#[^"]*)?(?=")')
-PRINTED = """
-@page { size: A4; margin: 18mm 16mm; }
-html { font-size: 11px; }
-body { background: white; color: black; }
-h1, h2, h3 { break-after: avoid; }
-section.page { break-before: page; }
-.headerlink, .copybtn, button, .prev-next-footer { display: none !important; }
-img, svg, table, pre { max-width: 100% !important; }
-table { font-size: 7pt !important; table-layout: auto; overflow-wrap: anywhere; }
-pre { white-space: pre-wrap !important; font-size: 7.5pt !important; }
-figure, tr, .admonition { break-inside: avoid; }
-details > :not(summary) { display: none; }
-"""
+CSS = Path(__file__).with_name("print.css").read_text("utf-8")
 FOOTER = '<div style="font-size:8px;width:100%;text-align:center"><span class="pageNumber"></span>'
 SETTINGS = {
     "preferCSSPageSize": True,
@@ -44,18 +31,9 @@ SETTINGS = {
 }
 
 
-def pages(html):
-    """Names of the pages, in the order of the contents."""
-    index = (html / "index.html").read_text("utf-8")
-    contents = re.search(r'<nav class="bd-links.*?</nav>', index, re.S)[0]
-    names = ["index.html", *re.findall(r'href="([\w]+\.html)"', contents)]
-    return list(dict.fromkeys(name for name in names if not LOOKED_UP.match(name)))
-
-
 def section(name, page, names):
     """The article of a page, its places named after the page, its links to them as well."""
-    article = ARTICLE.search(page)[1]
-    article = IDENTIFIER.sub(rf"{name}--\1", article)
+    article = IDENTIFIER.sub(rf"{name}--\1", ARTICLE.search(page)[1])
 
     def inside(link):
         target = unquote(link[1]) or name
@@ -67,22 +45,15 @@ def section(name, page, names):
 
 
 def document(html):
-    """One page that holds all."""
-    names = pages(html)
-    texts = {name: (html / name).read_text("utf-8") for name in names}
-    sections = "\n".join(section(name, page, names) for name, page in texts.items())
-    head = texts["index.html"].partition("<body")[0]
-    glyphs = "\n".join(glyph for page in texts.values() for glyph in GLYPHS.findall(page))
-    styles = "".join(re.findall(r"<style>.*?</style>", "".join(texts.values()), re.S))
-    head = re.sub(r"<script.*?</script>", "", head, flags=re.S)
-    printed = f"{styles}<style>{PRINTED}</style></head>"
-    return f"{head.replace('</head>', printed)}<body>{sections}{glyphs}</body></html>"
-
-
-def link(index):
-    """Fill in the place that the start page has for it."""
-    sentence = 'All of it is also <a href="acvlib.pdf">one PDF</a>.'
-    write(index, index.read_text("utf-8").replace("<!-- pdf -->", sentence))
+    """One page that holds all pages of the contents."""
+    index = (html / "index.html").read_text("utf-8")
+    contents = re.search(r'<nav class="bd-links.*?</nav>', index, re.S)[0]
+    listed = dict.fromkeys(["index.html", *re.findall(r'href="([\w]+\.html)"', contents)])
+    names = [name for name in listed if not LOOKED_UP.match(name)]
+    pages = [section(name, (html / name).read_text("utf-8"), names) for name in names]
+    head = re.sub(r"<script.*?</script>", "", index.partition("<body")[0], flags=re.S)
+    head = head.replace("</head>", f"<style>{CSS}</style></head>")
+    return f"{head}<body>{''.join(pages)}</body></html>"
 
 
 def main(html):
@@ -93,9 +64,10 @@ def main(html):
         with browser() as driver:
             driver.get(Path(whole.name).as_uri())
             printed = driver.execute_cdp_cmd("Page.printToPDF", SETTINGS)
-    with replacing(html / "acvlib.pdf") as draft:
-        draft.write_bytes(base64.b64decode(printed["data"]))
-    link(html / "index.html")
+    write(html / "acvlib.pdf", base64.b64decode(printed["data"]))
+    sentence = 'All of it is also <a href="acvlib.pdf">one PDF</a>.'
+    index = html / "index.html"
+    write(index, index.read_text("utf-8").replace("<!-- pdf -->", sentence))
     print(html / "acvlib.pdf")
 
 

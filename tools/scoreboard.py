@@ -2,30 +2,8 @@
 
 from collections import Counter
 
-from acvbook.claims import load_claims, load_papers
+from acvbook.claims import KINDS, anchor, kind, load_claims, load_papers, words
 from acvbook.prose import fill, plain
-from acvbook.verdicts import KINDS, anchor, kind, words
-
-HEAD = """# Scoreboard
-
-Every figure, table and checkable statement of the four papers, and what this book adds to them. A
-chapter measures a number; the verdict comes from a rule that was written beforehand. Nothing on
-this page is typed by hand but the papers' own numbers and the reasons.
-
-Each row asks three questions. Does our number meet the rule? Would *doing nothing*, which keeps the
-parameters of the full fit, meet the same rule? Then the rule holds, but shows nothing about the
-method. And was it measured on the data that the claim is about?
-
-- **reproduced** (**held**, for what is new here): the rule holds, at the paper's sizes. *Without
-  power*: doing nothing meets the paper's rule too, and the method fails a rule of ours that would
-  tell it from doing nothing, or there is none.
-- **not reproduced**: it does not; the reason stands below the paper's table.
-- **not testable**: the real data are not available, and stand-ins decide nothing.
-- **reported**: a number without a rule, such as seconds. **not yet**: its chapter is to come.
-
-The data are in four words. *real*; *real, partial*: a part of the real data; *rebuilt*: made from
-published summaries; *simulated*.
-"""
 
 
 def page(records, runs):
@@ -37,7 +15,7 @@ def page(records, runs):
         for paper, title in load_papers().items()
     }
     sections = [section(title, own, claims, recorded) for title, own in papers.items()]
-    text = "\n".join([HEAD, summary(papers, claims, recorded), origin(records, runs), *sections])
+    text = "\n".join([summary(papers, claims, recorded), origin(records, runs), *sections])
     return fill(text, recorded, claims)
 
 
@@ -91,16 +69,14 @@ def section(title, own, claims, recorded):
 
 
 def row(claim, recorded):
-    """One claim: what must be shown, and the measured half."""
-    half = cells(claim, recorded.get(claim.id), by_doing_nothing(claim, recorded))
-    return f"| {label(claim)} {text(f'{claim.source}. {claim.shows}')} | {half}"
-
-
-def by_doing_nothing(claim, recorded):
-    """How many parts of a claim doing nothing meets, of those that it was measured for."""
+    """One claim: what must be shown, and the measured half; of its parts, how many doing nothing
+    meets, of those that it was measured for.
+    """
     powers = [recorded[id]["power"] for id in claim.parts if id in recorded]
-    measured = [power for power in powers if power is not None]
-    return f"meets {measured.count(False)} of {len(measured)} rules" if measured else ""
+    powers = [power for power in powers if power is not None]
+    nothing = f"meets {powers.count(False)} of {len(powers)} rules" if powers else ""
+    half = cells(claim, recorded.get(claim.id), nothing)
+    return f"| {label(claim)} {text(f'{claim.source}. {claim.shows}')} | {half}"
 
 
 def label(claim):
@@ -113,19 +89,13 @@ def cells(claim, record, nothing=""):
     paper = with_unit(claim.paper, claim.unit)
     if record is None:
         return f"{paper} | | | | {badge(claim, record)} |\n"
-    ours, baseline = measured(record, claim.unit), text(record["baseline"]) or nothing
-    return (
-        f"{paper} | {ours} | {baseline} | {provenance(claim, record)} | {badge(claim, record)} |\n"
-    )
-
-
-def measured(record, unit):
-    """A number with its unit, and over how many draws it is the middle, with their spread."""
-    ours = with_unit(record["value"], unit)
-    if record["spread"] is None:
-        return ours
-    low, high = map(plain, record["spread"])
-    return f"{ours} ({low} to {high}, {record['draws']} draws)"
+    ours, baseline = with_unit(record["value"], claim.unit), text(record["baseline"]) or nothing
+    if record["spread"] is not None:
+        low, high = map(plain, record["spread"])
+        ours = f"{ours} ({low} to {high}, {record['draws']} draws)"
+    checksum = f" `{record['data_sha256'][:8]}`" if record["data_sha256"] else ""
+    data = "" if claim.data == "simulated" else record["data"] + checksum
+    return f"{paper} | {ours} | {baseline} | {data} | {badge(claim, record)} |\n"
 
 
 def with_unit(value, unit):
@@ -136,12 +106,6 @@ def with_unit(value, unit):
 def text(value):
     """A cell's text; a bar in it, as in |o|, does not end the cell."""
     return "" if value is None else plain(value).replace("|", "\\|")
-
-
-def provenance(claim, record):
-    """The data word, with the start of the file's checksum; nothing where no data set is needed."""
-    checksum = f" `{record['data_sha256'][:8]}`" if record["data_sha256"] else ""
-    return "" if claim.data == "simulated" else record["data"] + checksum
 
 
 def badge(claim, record):
@@ -172,15 +136,14 @@ def details(claim, claims, recorded):
     if not claim.parts:
         return ""
     parts = [claims[id] for id in claim.parts]
-    head = "| part | must be | the paper | ours | doing nothing | data | verdict |\n"
-    rows = "".join(part_row(part, recorded.get(part.id)) for part in parts)
-    body = table(head + "| --- " * 7 + "|\n" + rows, "parts")
+    rows = "| part | must be | the paper | ours | doing nothing | data | verdict |\n"
+    rows += "| --- " * 7 + "|\n"
+    for part in parts:
+        record = recorded.get(part.id)
+        rule = part.must.get(record["scale"], "") if record else ""
+        rows += f"| {label(part)} | {rule} | {cells(part, record)}"
+    body = table(rows, "parts")
     return f"\n:::::{{dropdown}} Parts of {claim.id}\n{body}{notes([claim, *parts])}:::::\n"
-
-
-def part_row(part, record):
-    rule = part.must.get(record["scale"], "") if record else ""
-    return f"| {label(part)} | {rule} | {cells(part, record)}"
 
 
 def notes(everything):

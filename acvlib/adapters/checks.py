@@ -1,13 +1,8 @@
 """What functions of another library must be: each check says what is not, and what to do."""
 
-from collections.abc import Callable
-from inspect import signature
 from typing import Any
 
 import numpy as np
-
-from ..checks import check_kind
-from .derivatives import repeated
 
 STEP = 1e-5  # of the differences
 WRONG = 1e-3  # relative error of a derivative that is no rounding
@@ -16,18 +11,6 @@ SAME = 1e-8  # relative difference of numbers that are the same but for rounding
 NOT_SMOOTH = (
     "loss is not twice differentiable (stop_gradient or detach, abs, relu, max, rounding, sorting)"
 )
-
-
-def check_function(name: str, function: Any, *arguments: str) -> None:
-    """Raise TypeError unless `function` can be called with these arguments."""
-    check_kind(name, function, Callable)
-    try:
-        signature(function).bind(*arguments)
-    except ValueError:  # a built-in one without a signature
-        return
-    except TypeError as error:
-        wanted = f"{name} must be a function of ({', '.join(arguments)})"
-        raise TypeError(f"{wanted}; it is one of {signature(function)}") from error
 
 
 def check_functions(model: Any) -> None:
@@ -71,13 +54,6 @@ def _check_output(model, label, arguments, shape):
         )
 
 
-def _along(model, params, weights, vectors):
-    """(H v, J' v, dF/dparams, dF/dweights) of each vector, at one point or at a row for each."""
-    n = len(vectors)
-    rows = repeated(n, params), repeated(n, weights), vectors
-    return model.derivatives._rows("product", n, *rows)
-
-
 def _check_derivatives(model, start, ones, observed):
     """Compare derivatives with differences and with a second call; look for weights unread."""
     rng = np.random.default_rng(0)
@@ -86,14 +62,16 @@ def _check_derivatives(model, start, ones, observed):
     value, gradient = model.derivatives.value_and_gradient(start, ones)
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         raise ValueError(f"loss is {value} at start, its gradient {gradient}: start where both are")
-    products, crosses, again, terms = _along(model, start, ones, along)
+    products, crosses, again, terms = model.derivatives._products(start, ones, along)
     rounding = SAME * (abs(gradient).max() + np.nan_to_num(abs(crosses)).sum())
     if not (abs(again - gradient) <= rounding).all():
         raise ValueError("loss is another function at each call: no random numbers in it")
     unread = observed & ~crosses.any(axis=0) & ~terms.any(axis=0)
     if unread.any():  # a site that costs nothing at the start may cost something elsewhere
         far = start + (1.0 + abs(start)) * along * np.geomspace(0.01, 10.0, len(along))[:, None]
-        _, crosses_there, _, terms = map(np.nan_to_num, _along(model, far, ones, along))
+        _, crosses_there, _, terms = map(
+            np.nan_to_num, model.derivatives._products(far, ones, along)
+        )
         unread &= ~crosses_there.any(axis=0) & ~terms.any(axis=0)
     if unread.any():
         raise ValueError(
@@ -136,7 +114,7 @@ def _check_heldout(model, start, ones, sites):
     for size in (0.1, 1e-2, 1e-3):
         points = np.array([start, start, start, *(start + size * moves)])
         values, _ = model.derivatives._rows("value_and_gradient", 5, points, weights)
-        terms = _along(model, points, weights, points)[3]
+        terms = model.derivatives._products(points, weights, points)[3]
         if model.normalised:
             terms = weights.sum(axis=1)[:, None] * terms + values[:, None]
         if np.isfinite(terms).all():
@@ -193,3 +171,8 @@ def _of_other_sites(terms, losses):
     spread = np.ptp(losses[:, other], axis=1) if len(shares) > 1 else np.inf
     alike = np.all(spread <= SAME * abs(losses).max())
     return other & bool(alike or like.sum() > len(shares) / 2)
+
+
+def repeated(n: int, array: np.ndarray) -> np.ndarray:
+    """One row n times, or the n rows as they are, without a copy."""
+    return np.broadcast_to(array, (n, array.shape[-1]))

@@ -12,45 +12,22 @@ try:
 except ImportError:  # before 0.8
     from jax.experimental import enable_x64  # type: ignore
 
-from . import DENSE, AdaptedModel
+from . import AdaptedModel
 
 NARROW = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "c64": "complex64"}
 
 
 def from_jax(
-    loss: Callable,
-    heldout: Callable,
-    n_sites: int,
-    start: Any,
-    observed: Any = None,
-    convex: bool = False,
-    normalised: bool = False,
-    dense_limit: int = DENSE,
+    loss: Callable, heldout: Callable, n_sites: int, start: Any, **settings: Any
 ) -> AdaptedModel:
     """Return the model F = loss(params, weights), with all derivatives by JAX, compiled.
 
-    Parameters
-    ----------
-    loss : (params, weights (n_sites,)) -> F, one number; weight 0 takes a site out
-    heldout : (params, sites) -> -log p(x_t | x outside the sites) of each, (len(sites),), in any
-        order of the sites
-    start : where a fit starts, an array or any pytree of arrays: the form of params
-    observed, convex, normalised : as in `acvlib.model.ModelDefaults`
-    dense_limit : parameters above which Hessians are only multiplied with
-
-    Functions run in float64, by `jax.enable_x64` around each call: the setting of your process
-    stays what it is. Data in float32, which `jnp.array` makes by default, are refused. Each
-    function is compiled when it is first called, and anew for folds of another size.
-
-    Raises
-    ------
-    TypeError : JAX cannot trace a function
-    ValueError : a result of wrong shape or precision; F that is not finite or not twice
-        differentiable at `start`, or that ignores the weight of a site; random numbers in a
-        function; held-out losses of other sites than are asked for
+    The arguments are those of `AdaptedModel`; params are any pytree. Functions run in float64, by
+    `jax.enable_x64` around each call: the setting of your process stays what it is. Data in
+    float32, which `jnp.array` makes by default, are refused. Each function is compiled when it is
+    first called, and anew for folds of another size.
     """
-    settings = (n_sites, start, observed, convex, normalised, dense_limit)
-    return AdaptedModel(Jax(), loss, heldout, *settings)
+    return AdaptedModel(Jax(), loss, heldout, n_sites, start, **settings)
 
 
 class Jax:

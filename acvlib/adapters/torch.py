@@ -9,40 +9,23 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from . import DENSE, AdaptedModel
+from . import AdaptedModel
 
 ONE_AT_A_TIME = threading.Lock()  # torch has one level of forward mode for all threads
 NARROW = (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
 
 
 def from_torch(
-    loss: Callable,
-    heldout: Callable,
-    n_sites: int,
-    start: Any,
-    observed: Any = None,
-    convex: bool = False,
-    normalised: bool = False,
-    dense_limit: int = DENSE,
+    loss: Callable, heldout: Callable, n_sites: int, start: Any, **settings: Any
 ) -> AdaptedModel:
     """Return the model F = loss(params, weights), with all derivatives by `torch.func`, in double.
 
-    Parameters
-    ----------
-    loss, heldout, n_sites, observed, convex, normalised, dense_limit : as of `from_jax`, in tensors
-    start : where a fit starts, an array or tensor, or a dict or list of these, such as
-        `dict(network.named_parameters())`: the form of params (`torch.func.functional_call`)
-
-    Functions must do without changes in place and without `.item()`, and every tensor in them must
-    be of double precision. Nothing is compiled; calls wait for each other.
-
-    Raises
-    ------
-    TypeError : torch.func cannot differentiate a function twice, or batch it
-    ValueError : as `from_jax`
+    The arguments are those of `AdaptedModel`; start is an array or tensor, or a dict or list of
+    these, such as `dict(network.named_parameters())` (`torch.func.functional_call`). Functions must
+    do without changes in place and without `.item()`, and every tensor in them must be of double
+    precision. Nothing is compiled; calls wait for each other.
     """
-    settings = (n_sites, start, observed, convex, normalised, dense_limit)
-    return AdaptedModel(Torch(), loss, heldout, *settings)
+    return AdaptedModel(Torch(), loss, heldout, n_sites, start, **settings)
 
 
 class Torch:
@@ -58,11 +41,10 @@ class Torch:
 
     def flatten(self, form: Any) -> Any:
         leaves, structure = tree_flatten(form)
-        tensors = [isinstance(leaf, torch.Tensor) for leaf in leaves]
-        pairs = zip(leaves, tensors, strict=True)
-        return [
-            x.detach().cpu().double().numpy() if tensor else x for x, tensor in pairs
-        ], structure
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, torch.Tensor):
+                leaves[i] = leaf.detach().cpu().double().numpy()
+        return leaves, structure
 
     def unflatten(self, structure: Any, leaves: Any) -> Any:
         return tree_unflatten(leaves, structure)

@@ -15,7 +15,7 @@ from ..derivatives import is_equation
 from ..folds import Folds
 from ..methods import ladder
 from ..methods.exact import exact
-from ..methods.run import IndefiniteFold
+from ..methods.newton_step import IndefiniteFold
 from ..model import check_is_model, with_defaults
 from ..results import CVResult
 from ..trials import UnconvergedFit, attempt_each, reasons

@@ -22,8 +22,7 @@ from ..declared import Is, NonNegative, declared
 from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
-from ..methods.exact import finished
-from ..methods.refits import refit_folds
+from ..methods.exact import finished, refit_folds
 from ..methods.run import Run
 from ..results import CVResult, Fit
 from .near_alpha import NearAlpha, check_alike, checked_alpha

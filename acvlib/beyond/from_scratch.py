@@ -104,7 +104,7 @@ def from_scratch(
     ------
     AllFailed : no fold has a start that converges
     TypeError : a model that is not convex and has no `sample_weight`
-    ValueError : one whose sample weight 0 is not weight 0; an `HMM` under `drop_latents`
+    ValueError : one whose sample weight 0 is not weight 0
     """
     model = fit.model
     if with_defaults(model).convex:

@@ -22,7 +22,7 @@ from autograd.core import make_vjp
 from ..checks import check_whole, one_line
 from ..declared import OneOf, declared
 from ..derivatives import is_equation
-from ..fit import TOLERANCE, warn_unconverged
+from ..fit import TOLERANCE
 from ..folds import Folds, leave_one_out
 from ..folds.checks import observed_mask
 from ..methods.exact import exact
@@ -81,7 +81,7 @@ def most_influential(
         is not finite or has no gradient that differences confirm
     TypeError : an `EstimatingEquation`, or phi does not pass through autograd
     """
-    warn_unconverged(fit, TOLERANCE, "most_influential")
+    fit.warn_unconverged("most_influential")
     model = fit.model
     derivatives = fit.derivatives
     if is_equation(model):

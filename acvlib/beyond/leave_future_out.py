@@ -21,15 +21,16 @@ from scipy.linalg import eigh
 
 from ..checks import check_whole, warn
 from ..declared import Count, declared
-from ..fit import TOLERANCE, warn_unconverged
+from ..fit import TOLERANCE
 from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.checks import check_windows, observed_mask
-from ..methods.refits import refit_folds
+from ..methods.exact import refit_folds
 from ..parallel import one_blas_thread, pieces
 from ..results import AFit, Fit
 from ..scores import HeldOutLosses
+from .prefixes import futures
 
 AT_ONCE = 2048  # origins whose numbers stay in cache
 LIMIT = 0.5  # standard errors: a larger estimate asks for another refit
@@ -121,7 +122,7 @@ def leave_future_out(
     TypeError : a model that is no series in time
     """
     started = time.perf_counter()
-    warn_unconverged(fit, TOLERANCE, "leave_future_out")
+    fit.warn_unconverged("leave_future_out")
     origins = _Origins(fit, starts, horizon, gap)
     n = len(origins.starts)
     anchors = check_whole("anchors", anchors, min(n, 2))
@@ -161,7 +162,7 @@ class _Origins:
         if (np.diff(self.starts) <= 0).any():
             raise ValueError("starts must ascend, each a site of its own")
         seen = np.append(0, np.cumsum(self.observed))
-        self.derivatives.futures(self.fit.params, self.starts[:1], *self.window)  # a series?
+        futures(self.derivatives, self.fit.params, self.starts[:1], *self.window)  # a series?
         if self.derivatives.matrix_free:
             n_params = len(self.fit.params)
             raise ValueError(f"{n_params} parameters: raise dense_limit, to form Hessians")
@@ -213,12 +214,12 @@ class _Origins:
         before = None
         for i, end in enumerate(ends):
             served = self.starts[reach[i] : reach[i + 2] + 1]
-            futures = self.derivatives.futures(self.anchors[end].params, served, *self.window)
+            at_end = futures(self.derivatives, self.anchors[end].params, served, *self.window)
             if i > 0:
-                here = _part(futures, slice(end - reach[i] + 1))
+                here = _part(at_end, slice(end - reach[i] + 1))
                 with one_blas_thread:  # threads would wait for each other, a column a parameter
                     self._between(ends[i - 1], end, before, here)
-            before = _part(futures, slice(end - reach[i], None))
+            before = _part(at_end, slice(end - reach[i], None))
         self.evaluations["pass"] += len(ends)
 
     def _between(self, first, last, at_a, at_b):

@@ -4,17 +4,19 @@ Plain k-fold scores all that it omits. A gap, a buffer, a horizon or a `TimeSeri
 than they score. `n_sites` is their number, or a model, which knows what its sites are and which are
 missing; folds so made are refused by a model of other sites. `observed` (n_sites,) is False where a
 site is missing: such a site is in no fold. The random schemes draw every fold independently, so
-that folds may overlap.
+that folds may overlap. On a graph, neighbours are omitted together: nothing is learned next door.
 """
 
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
+from scipy.sparse import eye_array
+from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ..checks import check_whole
-from ..declared import Count, Number, Rng, Whole, declared
-from .checks import Flags, Fold, Known, as_fold, check_windows, numbered, observed_mask
+from ..declared import Count, Flag, Number, Rng, Whole, declared
+from .checks import Flags, Fold, Known, as_fold, check_windows, numbered
 from .folds import WHOLE, Folds, ModelFolds, weights
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
@@ -27,6 +29,7 @@ __all__ = [
     "Fold",
     "Folds",
     "ModelFolds",
+    "balls",
     "blocked",
     "bootstrap_weights",
     "by_class",
@@ -37,6 +40,7 @@ __all__ = [
     "leave_future_out",
     "leave_group_out",
     "leave_one_out",
+    "regions",
     "weights",
 ]
 
@@ -44,7 +48,7 @@ __all__ = [
 def leave_one_out(n_sites: Any, observed: Flags = None) -> Folds:
     """Omit every observed site alone."""
     known = Known.of(n_sites, observed)
-    return Folds(known.numbers[:, None], n_sites=known.n, sites=known.sites)
+    return Folds(known.numbers[:, None], None, known.n, sites=known.sites)
 
 
 @declared
@@ -56,7 +60,7 @@ def k_fold(n_sites: Any, k: int, rng: Rng | None = None, observed: Flags = None)
     if rng is not None:
         sites = rng.permutation(sites)
     parts = [np.sort(part) for part in np.array_split(sites, k)]
-    return Folds(parts, n_sites=known.n, sites=known.sites)
+    return Folds(parts, None, known.n, sites=known.sites)
 
 
 @declared
@@ -142,11 +146,11 @@ def iid(n_sites: Any, percent: Percent, n_folds: Drawn, rng: Rng, observed: Flag
     """
     known = Known.of(n_sites, observed)
     sites = known.numbers
-    size = _share(percent, len(sites))
+    size = int(percent * len(sites) / 100)  # in this order: 0.29 * 100 is less than 29
     if size == 0:
         raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
     drawn = [np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)]
-    return Folds(drawn, n_sites=known.n, sites=known.sites)
+    return Folds(drawn, None, known.n, sites=known.sites)
 
 
 @declared
@@ -160,16 +164,12 @@ def contiguous(
     Source: Ghosh et al. (2020), Appendix L.1.
     """
     known = Known.of(n_sites, observed)
-    length = _share(percent, known.n)
+    length = int(percent * known.n / 100)
     before = np.append(0, np.cumsum(known.observed))  # how many sites are observed before each
     ends = length + np.flatnonzero(before[length + 1 :] > before[: known.n - length])
     drawn = rng.choice(ends, n_folds)
     blocks = [known.between(end - length, end + 1) for end in drawn]
-    return Folds(blocks, n_sites=known.n, sites=known.sites)
-
-
-def _share(percent, n_sites):
-    return int(percent * n_sites / 100)  # in this order: 0.29 * 100 is less than 29
+    return Folds(blocks, None, known.n, sites=known.sites)
 
 
 def from_splitter(
@@ -187,11 +187,14 @@ def from_splitter(
     if getattr(X, "ndim", 1) == 0 or not hasattr(X, "__len__"):
         raise ValueError(f"X is {X!r:.60}: it must have a row for each site")
     n_sites = X.shape[0] if hasattr(X, "shape") else len(X)
-    mask = observed_mask(n_sites, observed)
+    mask = Known.of(n_sites, observed).observed
+    is_splitter = hasattr(cv, "split") and not isinstance(cv, str)
+    if not is_splitter and (isinstance(cv, str) or not hasattr(cv, "__iter__")):
+        rows = np.arange(n_sites)
+        cv = [(np.delete(rows, test), test) for test in k_fold(n_sites, cv)]
     omitted = []
     scored = []
-    splits = _splits(cv, n_sites, X, y, groups)
-    for number, (train, test) in enumerate(splits):
+    for number, (train, test) in enumerate(cv.split(X, y, groups) if is_splitter else pairs_of(cv)):
         left_out = weights(n_sites, train)
         test = as_fold(test, "the test set")
         repeats = left_out.sum() + len(train) > n_sites
@@ -200,34 +203,90 @@ def from_splitter(
             raise ValueError(f"split {number}: {reason}: that is no cross-validation")
         test = test[mask[test]]
         rest = np.flatnonzero(left_out * mask)
-        whole = len(test) == len(rest)
-        omitted.append(test if whole else rest)
+        omitted.append(test if len(test) == len(rest) else rest)
         scored.append(test)
     return Folds(omitted, scored, n_sites)
 
 
-def _splits(cv, n_sites, X, y, groups):
-    """Pairs (training set, test set)."""
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        return cv.split(X, y, groups)
-    pairs_of_sets = hasattr(cv, "__iter__") and getattr(cv, "ndim", 1)
-    if not pairs_of_sets or isinstance(cv, str) or hasattr(cv, "keys"):
-        tests = k_fold(n_sites, cv)
-        rows = np.arange(n_sites)
-        return [(np.delete(rows, test), test) for test in tests]
-    return pairs_of(cv)
-
-
 def pairs_of(cv: Any) -> list:
     """List pairs (training set, test set); ValueError names what is none."""
-    pairs = list(cv) if getattr(cv, "ndim", 1) else [cv]
+    pairs = list(cv) if getattr(cv, "ndim", 1) and not hasattr(cv, "keys") else [cv]
     for number, pair in enumerate(pairs):
-        sets = pair if isinstance(pair, tuple | list) else ()
-        if len(sets) != 2:
-            kind = type(pair).__name__
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
             expected = "a pair (training set, test set); of folds, make acv.Folds"
-            raise ValueError(f"split {number} must be {expected}; got {kind}")
+            raise ValueError(f"split {number} must be {expected}; got {type(pair).__name__}")
     return pairs
+
+
+@declared
+def balls(n_sites: Count, edges: np.ndarray, radius: Margin, centres_alone: Flag = False) -> Folds:
+    """Omit each site with all within `radius` edges of it, and score these, or the centre alone.
+
+    edges: integers (m, 2), two sites a row. Raises ValueError where some ball holds all sites.
+
+    Source: buffered leave-one-out, Le Rest et al. (2014).
+    """
+    joined = _joined(n_sites, edges)
+    near = eye_array(n_sites, format="csr")
+    for _ in range(radius):
+        wider = (near @ joined).sign()
+        if wider.nnz == near.nnz:
+            break
+        near = wider
+    near.sort_indices()
+    for site in np.flatnonzero(np.diff(near.indptr) == n_sites):
+        where = f"radius {radius}: all {n_sites} sites lie that close to site {site}"
+        raise ValueError(f"{where}; choose a smaller one")
+    centres = np.arange(n_sites)[:, None] if centres_alone else None
+    return Folds(np.split(near.indices, near.indptr[1:-1]), centres, n_sites)
+
+
+@declared
+def regions(n_sites: Count, edges: np.ndarray, k: int, rng: Rng) -> Folds:
+    """Part the sites into k blocks of nearly equal size, each connected where the graph is.
+
+    From k random sites far from each other, the smallest block that can takes a nearest free
+    neighbour; a part of the graph without a seed goes to the smallest block whole.
+
+    Source: Roberts et al. (2017).
+    """
+    check_whole("k", k, 2, n_sites, f" regions of {n_sites} sites")
+    graph = _joined(n_sites, edges)
+    seeds = []
+    distance = np.empty((0, n_sites))
+    farthest = np.arange(n_sites)
+    for _ in range(k):
+        seeds.append(rng.choice(farthest))
+        steps = shortest_path(graph, unweighted=True, indices=seeds[-1])
+        distance = np.append(distance, steps[None], axis=0)
+        gap = distance.min(axis=0)
+        farthest = np.flatnonzero(gap == gap.max())
+    block = np.full(n_sites, -1)
+    block[seeds] = np.arange(k)
+    inner, outer = graph.nonzero()
+    while (block < 0).any():
+        sizes = np.bincount(block[block >= 0], minlength=k)
+        border = (block[outer] < 0) & (block[inner] >= 0)
+        sites = outer[border]
+        if sites.size:
+            owners = block[inner[border]]
+            first = np.lexsort([sites, distance[owners, sites], owners, sizes[owners]])[0]
+            block[sites[first]] = owners[first]
+        else:
+            _, parts = connected_components(graph)
+            block[parts == parts[np.argmin(block)]] = np.argmin(sizes)
+    return Folds([np.flatnonzero(block == number) for number in range(k)], None, n_sites)
+
+
+def _joined(n_sites, edges):
+    """Which sites an edge joins, each also with itself: a sparse matrix, symmetric."""
+    pairs = Folds(edges, None, n_sites)
+    ends = pairs.indicator(n_sites)
+    joined = (ends.T @ ends).tocoo()  # how often each site, and each pair of sites, is named
+    apart = joined.row != joined.col
+    if (pairs.sizes != 2).any() or (joined.data[apart] > 1).any():
+        raise ValueError("edges must be integers (m, 2), two sites a row, each edge once")
+    return (joined + eye_array(n_sites)).tocsr().sign()
 
 
 @declared

@@ -3,6 +3,7 @@
 The sites of all folds are checked end to end: a look at each fold takes ten times as long.
 """
 
+from contextlib import suppress
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -30,10 +31,11 @@ class Known(NamedTuple):
     @classmethod
     def of(cls, n_sites: Any, observed: Flags = None) -> "Known":
         """Of a number of sites, or of a model, which knows what is observed and of what kind."""
-        n = getattr(n_sites, "n_sites", n_sites)
+        n = check_whole("n_sites", getattr(n_sites, "n_sites", n_sites), 1)
         observed = getattr(n_sites, "observed", None) if observed is None else observed
         kind = getattr(n_sites, "sites", "")
-        return cls(n, observed_mask(n, observed), kind if isinstance(kind, str) else "")
+        mask = np.ones(n, bool) if observed is None else observed_mask(n, observed)
+        return cls(n, mask, kind if isinstance(kind, str) else "")
 
     @property
     def numbers(self) -> np.ndarray:
@@ -46,49 +48,13 @@ class Known(NamedTuple):
         return start + np.flatnonzero(self.observed[start:end])
 
 
-def as_sites(folds: Any) -> Sites:
-    """Copy folds: a table as a table, anything else as a list of integer arrays (size,)."""
-    dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
-    if hasattr(folds, "keys") or not hasattr(folds, "__iter__") or dimensions == 0:
-        found = type(folds).__name__
-        raise ValueError(f"folds are {found}, whose keys or digits are no folds.{REMEDY}")
-    if dimensions == 2 and folds.dtype.kind in "iu":
-        return _as_integers(folds, "folds")
-    return [as_fold(sites, f"fold {number}") for number, sites in enumerate(folds)]
-
-
-def as_fold(sites: Any, name: str) -> np.ndarray:
-    """Copy the sites of one fold, (size,) int64; the name is for the error."""
-    try:
-        array = np.asarray(sites)
-    except ValueError:  # its entries differ in length
-        array = np.empty(2, object)
-    integers = array.dtype.kind in "iu" or array.size == 0
-    if array.ndim != 1 or not integers:
-        found = f"{array.dtype} of shape {array.shape}"
-        raise ValueError(f"{name} {NOT_SITES}, but {found}.{REMEDY}")
-    return _as_integers(sites, name)
-
-
-def check_windows(
-    starts: Any, n_sites: int, horizon: int | None, gap: int
-) -> tuple[np.ndarray, int | None, int]:
-    """Copy (starts, horizon, gap) of windows in time; ValueError for one that has no room."""
-    gap = check_whole("gap", gap, 0)
-    horizon = None if horizon is None else check_whole("horizon", horizon, 1)
-    latest = n_sites - (horizon or 1)
-    sites = as_fold(starts, "starts")
-    for number in np.flatnonzero((sites <= gap) | (sites > latest)):
-        found = f"fold {number} starts at site {sites[number]}"
-        bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
-        raise ValueError(f"{found}: must be {bounds}")
-    return sites, horizon, gap
-
-
 def one_fold(sites: Any, n_sites: int) -> np.ndarray:
     """Copy the sites of one fold; ValueError for a repeated one, and for one that is not there."""
     fold = as_fold(sites, "the fold")
-    check_distinct([fold], n_sites)
+    check_range([fold], n_sites)
+    different, counts = np.unique(fold, return_counts=True)
+    if len(different) < len(fold):
+        raise ValueError(f"the fold holds site {different[counts > 1][0]} more than once")
     return fold
 
 
@@ -102,14 +68,39 @@ class InModel(Check):
 Fold = Annotated[np.ndarray, InModel()]
 
 
-def _as_integers(sites, name):
-    """A copy as int64."""
+def as_fold(sites: Any, name: str, ndim: int = 1) -> np.ndarray:
+    """Copy the sites of one fold (size,), or of a table of folds, as int64."""
+    try:
+        array = np.asarray(sites)
+    except ValueError:  # its entries differ in length
+        array = np.empty(2, object)
+    if array.ndim != ndim or not (array.dtype.kind in "iu" or array.size == 0):
+        given = f"{array.dtype} of shape {array.shape}"
+        raise ValueError(f"{name} {NOT_SITES}, but {given}.{REMEDY}")
     if isinstance(sites, np.ma.MaskedArray):
         raise ValueError(f"{name} is a masked array: give its .compressed() numbers")
-    array = np.asarray(sites)
     if array.dtype.kind == "u":
         array = np.minimum(array, np.uint64(MOST))  # unsigned integers may wrap
     return np.array(array, np.int64)
+
+
+def as_sites(folds: Any, n_sites: int) -> Sites:
+    """Copy folds of distinct sites: a table as a table, else as a list of arrays (size,)."""
+    dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
+    if hasattr(folds, "keys") or not hasattr(folds, "__iter__") or dimensions == 0:
+        given = type(folds).__name__
+        raise ValueError(f"folds are {given}, whose keys or digits are no folds.{REMEDY}")
+    if dimensions == 2 and folds.dtype.kind in "iu":
+        copied: Sites = as_fold(folds, "folds", 2)
+    else:
+        copied = [as_fold(sites, f"fold {number}") for number, sites in enumerate(folds)]
+    every = check_range(copied, n_sites)
+    keys = every.keys()
+    if not (np.diff(keys) > 0).all():
+        repeated = np.ones(len(keys), bool)
+        repeated[np.unique(keys, return_index=True)[1]] = False
+        every.refuse(repeated, "holds site {} more than once")
+    return copied
 
 
 class EndToEnd(NamedTuple):
@@ -139,22 +130,11 @@ def end_to_end(folds: Sites) -> EndToEnd:
 
 
 def check_range(folds: Sites, n_sites: int) -> EndToEnd:
-    """Raise ValueError for a site that is none of 0 ... n_sites - 1."""
+    """The folds end to end. Raises ValueError for a site that is none of 0 ... n_sites - 1."""
     every = end_to_end(folds)
     outside = (every.sites < 0) | (every.sites >= n_sites)
     every.refuse(outside, f"holds site {{}}, outside 0 ... {n_sites - 1}")
     return every
-
-
-def check_distinct(folds: Sites, n_sites: int = MOST) -> None:
-    """Raise ValueError for a site that a fold holds twice, or that is not there."""
-    every = check_range(folds, n_sites)
-    keys = every.keys()
-    if (np.diff(keys) > 0).all():
-        return
-    repeated = np.ones(len(keys), bool)
-    repeated[np.unique(keys, return_index=True)[1]] = False
-    every.refuse(repeated, "holds site {} more than once")
 
 
 def check_scored(omitted: Sites, scored: Sites) -> None:
@@ -167,22 +147,8 @@ def check_scored(omitted: Sites, scored: Sites) -> None:
     every.refuse(~held_out, f"scores site {{}}, which it does not omit from the fit: {reason}")
 
 
-def check_against(omitted: Sites, scored: Sites, mask: np.ndarray) -> None:
-    """Raise ValueError for folds that cannot be left out where these sites are observed."""
-    if not len(omitted):
-        raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
-    every = check_range(omitted, len(mask))
-    every.refuse(every.sizes == 0, f"{NOT_SITES}: it is empty")
-    every.refuse(~mask[every.sites], "holds site {}, which is missing: pass `observed`")
-    everything = f"leaves out all {mask.sum()} observed sites: nothing is left to fit"
-    every.refuse(every.sizes == mask.sum(), everything)
-    scores = end_to_end(scored)
-    scores.refuse(scores.sizes == 0, "scores no site: drop it")
-
-
 def observed_mask(n_sites: int, observed: Flags) -> np.ndarray:
     """Flags (n_sites,) as bool, all True for None."""
-    check_whole("n_sites", n_sites, 1)
     if observed is None:
         return np.ones(n_sites, bool)
     mask = real_array("observed", observed, finite=False)
@@ -196,40 +162,38 @@ def observed_mask(n_sites: int, observed: Flags) -> np.ndarray:
     return mask.astype(bool)
 
 
-def numbered(name: str, labels: Any, observed: Flags = None) -> tuple[np.ndarray, list]:
-    """(the number of each observed site's label, the labels): different labels stay different.
+def numbered(name: str, labels: Any) -> tuple[np.ndarray, list]:
+    """(the number of each site's label, the labels): different labels stay different.
 
     They are in order where they have one, else as they come. ValueError for what are no labels of
     sites, and for nan and None, which are like no label.
     """
-    array = _as_labels(name, labels)
-    kept = array if observed is None else array[observed]
-    if array.dtype != object:
-        different, numbers = np.unique(kept, return_inverse=True)
-        return numbers, different.tolist()
-    firsts: dict = {}
-    numbers = np.array([firsts.setdefault(label, len(firsts)) for label in kept], int)
+    values: Any = labels
+    if not isinstance(labels, list | tuple):  # whose types numpy would merge
+        array = np.empty(()) if isinstance(labels, np.ma.MaskedArray) else np.asarray(labels)
+        values = array.tolist() if array.ndim == 1 else [None]
     try:
-        order = sorted(firsts)
-    except TypeError:  # of several types
-        return numbers, list(firsts)
-    places = {label: place for place, label in enumerate(order)}
-    return np.array([places[label] for label in firsts])[numbers], order
-
-
-def _as_labels(name, labels):
-    """An array (n,), of objects where a list has several types, which numpy would merge."""
-    array = np.empty((0, 0))
-    if isinstance(labels, list | tuple):
-        array = np.empty(len(labels), object)
-        array[:] = labels
-    elif not isinstance(labels, np.ma.MaskedArray):
-        array = np.asarray(labels)
-    try:
-        usable = array.ndim == 1 and all(label == label for label in set(array.tolist()) - {None})
+        usable = all(label is not None and label == label for label in set(values))
     except (TypeError, ValueError):  # lists, arrays, pandas.NA
         usable = False
-    if not usable or (array.dtype == object and None in array):
-        shape = np.shape(array)
-        raise ValueError(f"{name} of shape {shape}: give one a site, none of them nan")
-    return array
+    if not usable:
+        raise ValueError(f"{name} of shape {np.shape(labels)}: give one a site, none of them nan")
+    order = list(dict.fromkeys(values))
+    with suppress(TypeError):  # of several types
+        order = sorted(order)
+    places = {label: place for place, label in enumerate(order)}
+    return np.array([places[label] for label in values], int), order
+
+
+def check_windows(
+    starts: Any, n_sites: int, horizon: int | None, gap: int
+) -> tuple[np.ndarray, int | None, int]:
+    """Copy (starts, horizon, gap) of windows in time; ValueError for one that has no room."""
+    gap = check_whole("gap", gap, 0)
+    horizon = None if horizon is None else check_whole("horizon", horizon, 1)
+    latest = n_sites - (horizon or 1)
+    sites = as_fold(starts, "starts")
+    for number in np.flatnonzero((sites <= gap) | (sites > latest)):
+        bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
+        raise ValueError(f"fold {number} starts at site {sites[number]}: must be {bounds}")
+    return sites, horizon, gap

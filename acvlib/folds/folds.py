@@ -7,10 +7,19 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..checks import check_kind, check_whole
+from ..checks import MOST, check_kind, check_whole
 from ..declared import Check, Sizes
-from . import checks
-from .checks import Flags, Known, Sites, end_to_end
+from .checks import (
+    NOT_SITES,
+    Flags,
+    Known,
+    Sites,
+    as_fold,
+    as_sites,
+    check_range,
+    check_scored,
+    end_to_end,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,16 +45,13 @@ class Folds:
     def __post_init__(self):
         if isinstance(self.omitted, Folds):
             raise ValueError("these are Folds already: use them as they are")
-        omitted = checks.as_sites(self.omitted)
-        checks.check_distinct(omitted)
+        n_sites = MOST if self.n_sites is None else check_whole("n_sites", self.n_sites, 1)
+        omitted = as_sites(self.omitted, n_sites)
         scored = omitted
         if self.scored is not None:
-            scored = checks.as_sites(self.scored)
-            checks.check_distinct(scored)
-            checks.check_scored(omitted, scored)
+            scored = as_sites(self.scored, MOST)
+            check_scored(omitted, scored)
             scored = omitted if _same(omitted, scored) else scored
-        if self.n_sites is not None:
-            checks.check_range(omitted, check_whole("n_sites", self.n_sites, 1))
         labels = self.labels
         if labels is not None:
             labels = np.empty(len(self.labels), object)  # numbers and texts stay what they are
@@ -61,17 +67,24 @@ class Folds:
         known = Known.of(model, observed)
         remedy = "make them of the model, as by acv.folds.k_fold(model, 5)"
         if folds.n_sites not in (None, known.n):
-            made = (
-                f"these folds were made for {folds.n_sites:,} sites, and the model has {known.n:,}"
-            )
-            raise ValueError(
-                f"{made}: {remedy}, or with n_sites={known.n}; to leave out groups of sites, such "
-                "as all steps of a sequence, by acv.folds.leave_group_out"
-            )
+            made = f"made for {folds.n_sites:,} sites, and the model has {known.n:,}"
+            groups = "to leave out groups of sites, such as all steps of a sequence"
+            remedy = f"{remedy}, or with n_sites={known.n}; {groups}, by acv.folds.leave_group_out"
+            raise ValueError(f"these folds were {made}: {remedy}")
         if folds.sites and known.sites and folds.sites != known.sites:
             made = f"these folds leave out {folds.sites}, and the model {known.sites}"
             raise ValueError(f"{made}: {remedy}")
-        checks.check_against(folds.omitted, folds.scored, known.observed)
+        if not len(folds):
+            raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
+        every = check_range(folds.omitted, known.n)
+        n_observed = known.observed.sum()
+        everything = f"leaves out all {n_observed} observed sites: nothing is left to fit"
+        every.refuse(every.sizes == 0, f"{NOT_SITES}: it is empty")
+        every.refuse(~known.observed[every.sites], "holds site {}, which is missing: drop it")
+        every.refuse(every.sizes == n_observed, everything)
+        if folds.scored is not folds.omitted:
+            scores = end_to_end(folds.scored)
+            scores.refuse(scores.sizes == 0, "scores no site: drop it")
         return folds
 
     def __repr__(self) -> str:
@@ -86,8 +99,14 @@ class Folds:
         if isinstance(rows, int | np.integer):
             return self.omitted[rows]
         numbers = np.arange(len(self))[rows]
-        omitted = _select(self.omitted, numbers)
-        scored = omitted if self.scored is self.omitted else _select(self.scored, numbers)
+
+        def part_of(sites: Sites) -> Sites:
+            if isinstance(sites, np.ndarray):
+                return sites[numbers]
+            return [sites[number] for number in numbers]
+
+        omitted = part_of(self.omitted)
+        scored = omitted if self.scored is self.omitted else part_of(self.scored)
         part = object.__new__(Folds)  # a part of what was checked needs no other check
         labels = None if self.labels is None else self.labels[numbers]
         part.__dict__.update(self.__dict__, omitted=omitted, scored=scored, labels=labels)
@@ -109,7 +128,7 @@ class Folds:
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
         check_whole("n_sites", n_sites, 1)
-        sites, sizes = checks.check_range(self.omitted, n_sites)
+        sites, sizes = check_range(self.omitted, n_sites)
         ends = np.append(0, np.cumsum(sizes))
         return csr_matrix((np.ones(len(sites)), sites, ends), (len(self), n_sites))
 
@@ -118,8 +137,7 @@ class Folds:
         if self.scored is self.omitted:
             return losses
         picked = []
-        triples = zip(losses, self.omitted, self.scored, strict=True)
-        for each, omitted, scored in triples:
+        for each, omitted, scored in zip(losses, self.omitted, self.scored, strict=True):
             order = np.argsort(omitted, kind="stable")
             places = np.searchsorted(omitted, scored, sorter=order)
             picked.append(np.asarray(each)[order[places]])
@@ -147,6 +165,17 @@ class OfModel(Check):
 ModelFolds = Annotated[Folds, OfModel()]
 
 
+def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
+    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
+    check_whole("n_sites", n_sites, 1)
+    omitted = as_fold(sites, "the set of sites")
+    w = np.ones(n_sites)
+    if omitted.size and (omitted.min() < 0 or omitted.max() >= n_sites):
+        check_range([omitted], n_sites)  # which raises
+    w[omitted] = 0.0
+    return w
+
+
 def emptied(folds: Folds, members: np.ndarray) -> tuple[int, int] | None:
     """(fold, kind) of the first fold that omits every member of a kind; None where none does.
 
@@ -171,20 +200,4 @@ def _span(sizes):
     return " to ".join(f"{end:,}" for end in np.unique(ends))
 
 
-def _select(sites, numbers):
-    if isinstance(sites, np.ndarray):
-        return sites[numbers]
-    return [sites[number] for number in numbers]
-
-
 WHOLE = Folds([np.empty(0, int)])  # the one problem that leaves nothing out
-
-
-def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
-    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
-    check_whole("n_sites", n_sites, 1)
-    omitted = checks.as_fold(sites, "the set of sites")
-    checks.check_range([omitted], n_sites)
-    w = np.ones(n_sites)
-    w[omitted] = 0.0
-    return w

@@ -26,7 +26,7 @@ class Announcer(event.Listener):
         self.spent = 0.0
         self.timer = None
 
-    def on_start(self, event):
+    def on_start(self, event: event.Event) -> None:
         self.depth += 1
         own = event.data["dispatcher"].py_func.__module__.startswith("acvlib")
         if own and self.timer is None and self.spent < SECONDS:
@@ -35,14 +35,14 @@ class Announcer(event.Listener):
             self.timer.daemon = True
             self.timer.start()
 
-    def on_end(self, event):
+    def on_end(self, event: event.Event) -> None:
         self.depth -= 1
         if not self.depth and self.timer:
             self.timer.cancel()
             self.timer = None
             self.spent += time.monotonic() - self.began
 
-    def say(self, thread):
+    def say(self, thread: int) -> None:
         self.spent = SECONDS  # once
         name = _model_of(sys._current_frames().get(thread))
         print(MESSAGE.format(f" of {name}" if name else "", _kept()), file=sys.stderr, flush=True)

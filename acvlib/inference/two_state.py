@@ -25,6 +25,7 @@ N_LANES = 32
 BLOCK = 256  # sites whose messages stay in cache
 N_PARAMS = 11  # the emissions', then those of the chain:
 TO0, TO1 = 9, 10  # logit P(0 -> 0), logit P(1 -> 1)
+N_LOCAL = 6  # the factor of most tangents, those of a site's three parameters, and of the chain's
 RESCALE = 16  # sites whose normalisers are multiplied before one logarithm is taken
 
 FASTMATH = {"contract", "nsz", "arcp"}  # nothing that assumes finite numbers or reorders sums
@@ -198,20 +199,34 @@ def _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, de
 def _reveal(classes, keep, score, places, transition, work, x, span):
     """Backward through a block: the tangent before it, and the sum of its steps' variances.
 
-    Of symmetric matrices what is not above the diagonal. `n` is no constant and all arrays are made
-    here, as loops over lanes otherwise do not vectorise.
+    Within a run of sites whose scores are in the same parameters, all others change by one factor:
+    `local` are that factor and the tangents of the parameters `slots`. Of symmetric matrices what
+    is not above the diagonal. `n` is no constant and all arrays are made here, as loops over lanes
+    otherwise do not vectorise.
     """
     n = x.shape[1]
     x = x.copy()
-    scaled = np.empty((N_PARAMS, n))
-    steps = np.zeros((N_PARAMS, N_PARAMS, n))
+    variance = np.zeros((N_PARAMS, N_PARAMS, n))
+    local = np.empty((N_LOCAL, n))
+    scaled = np.empty((N_LOCAL, n))
+    steps = np.zeros((N_LOCAL, N_LOCAL, n))
     spread0 = np.empty(n)
     spread1 = np.empty(n)
     enter = np.empty(n)
     remain = np.empty(n)
+    first = -1  # of the parameters of the run
     for t in range(span[1] - 1, span[0] - 1, -1):
         c = classes[t]
         row = t - span[0]
+        if places[c, 0] != first:
+            if first >= 0:
+                _leave_run(places[classes[t + 1]], local, steps, x, variance)
+            first = places[c, 0]
+            local[0] = 1.0
+            for k in range(3):
+                local[1 + k] = x[places[c, k]]
+            local[4] = x[TO0]
+            local[5] = x[TO1]
         for b in range(n):
             v0 = work[row, 2 * n + b]
             v1 = work[row, 3 * n + b]
@@ -223,24 +238,45 @@ def _reveal(classes, keep, score, places, transition, work, x, span):
             spread1[b] = work[row, n + b] * beta1 * remain[b] * (1.0 - remain[b])
         for k in range(3):
             for b in range(n):
-                x[places[c, k], b] += keep[t, b] * score[k, c, b]
-        for i in range(N_PARAMS):
+                local[1 + k, b] += keep[t, b] * score[k, c, b]
+        for i in range(N_LOCAL):
             for b in range(n):
-                scaled[i, b] = (spread0[b] + spread1[b]) * x[i, b]
+                scaled[i, b] = (spread0[b] + spread1[b]) * local[i, b]
         for b in range(n):
-            scaled[TO0, b] -= spread0[b]
-            scaled[TO1, b] += spread1[b]
-            steps[TO0, TO0, b] -= spread0[b] * (x[TO0, b] - 1.0)
-            steps[TO1, TO0, b] -= spread0[b] * x[TO1, b]
-            steps[TO1, TO1, b] += spread1[b] * (x[TO1, b] + 1.0)
-        for i in range(N_PARAMS):
+            scaled[4, b] -= spread0[b]
+            scaled[5, b] += spread1[b]
+            steps[4, 4, b] -= spread0[b] * (local[4, b] - 1.0)
+            steps[5, 4, b] -= spread0[b] * local[5, b]
+            steps[5, 5, b] += spread1[b] * (local[5, b] + 1.0)
+        for i in range(N_LOCAL):
             for j in range(i + 1):
                 for b in range(n):
-                    steps[i, j, b] += scaled[i, b] * x[j, b]
-        for i in range(N_PARAMS):
+                    steps[i, j, b] += scaled[i, b] * local[j, b]
+        for i in range(N_LOCAL):
             for b in range(n):
-                x[i, b] *= remain[b] - enter[b]
+                local[i, b] *= remain[b] - enter[b]
         for b in range(n):
-            x[TO0, b] += enter[b] - transition[0, 1, b]
-            x[TO1, b] += remain[b] - transition[1, 1, b]
-    return x, steps
+            local[4, b] += enter[b] - transition[0, 1, b]
+            local[5, b] += remain[b] - transition[1, 1, b]
+    _leave_run(places[classes[span[0]]], local, steps, x, variance)
+    return x, variance
+
+
+@jit
+def _leave_run(places, local, steps, x, variance):
+    """Adds the steps of a run, which become 0, and takes x before it."""
+    slots = np.zeros(N_PARAMS, np.int64)  # of others, times x: the factor
+    slots[places] = np.arange(1, 4)
+    slots[TO0] = 4
+    slots[TO1] = 5
+    for i in range(N_PARAMS):
+        for j in range(i + 1):
+            step = steps[max(slots[i], slots[j]), min(slots[i], slots[j])].copy()
+            if slots[i] == 0:
+                step *= x[i]
+            if slots[j] == 0:
+                step *= x[j]
+            variance[i, j] += step
+    for i in range(N_PARAMS):
+        x[i] = local[slots[i]] if slots[i] else local[0] * x[i]
+    steps[:] = 0.0

@@ -5,14 +5,15 @@ Source: Zhu and Liu (2021).
 
 from dataclasses import replace
 
-from ..declared import declared
+from ..declared import NonNegative, declared
 from ..folds import Folds
+from ..model import Refits
 from ..results import AFit, AResult, CVResult
 from .run import Run
 
 
 @declared
-def as_printed(fit: AFit, folds: Folds, damping: float = 0.0) -> CVResult:
+def as_printed(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult:
     """theta - H^-1 g(w_o), g the losses of the fold's sites over s - v and (p - v)^2.
 
     Theorem 3.1 holds these normalisers fixed, though they change with the fold. Its step therefore
@@ -27,10 +28,12 @@ def as_printed(fit: AFit, folds: Folds, damping: float = 0.0) -> CVResult:
         name = type(fit.model).__name__
         raise TypeError(f"{name} has no printed_cross: Theorem 3.1 is not about it")
     run = Run("as_printed", fit, folds, damping=damping)
-    run.derivatives.defaults.check_folds(run.folds)
-    H = fit.hessian.damped(run.damping)
-    params = fit.params - H.solve(fit.model.printed_cross(fit.params, run.folds).T).T
-    return run.finish(params, {"cross": 1})
+    H = fit.hessian.damped(damping)
+
+    def step(folds: Folds) -> Refits:
+        return Refits.at(fit.params - H.solve(fit.model.printed_cross(fit.params, folds).T).T)
+
+    return run.finish(run.each(step).params, {"cross": 1})
 
 
 @declared
@@ -39,11 +42,8 @@ def linearised(result: AResult) -> CVResult:
 
     loss(theta_o) becomes loss(theta_hat) + dloss/dtheta (theta_o - theta_hat).
     """
-    derivatives = result.fit.derivatives
-    moves = result.params - result.fit.params
-    losses = [
-        derivatives.heldout_expansion(result.fit.params, move, fold)
-        for move, fold in zip(moves, result.folds, strict=True)
-    ]
+    fit = result.fit
+    pairs = zip(result.params - fit.params, result.folds, strict=True)
+    losses = [fit.derivatives.heldout_expansion(fit.params, *pair) for pair in pairs]
     scored = result.folds.pick(losses)
     return replace(result, method=f"{result.method}, linearised", losses=scored)

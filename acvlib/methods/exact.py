@@ -1,17 +1,29 @@
 """theta_o = argmin F(theta, w_o), continued from theta_hat: what other methods approximate."""
 
-from ..checks import real_number, warn
-from ..derivatives import is_equation
-from ..fit import TOLERANCE, UnconvergedFit
-from ..folds import Folds
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..checks import warn
+from ..declared import NonNegative, declared
+from ..derivatives import is_equation, kept_share
+from ..folds import WHOLE, Folds
 from ..model import Refits
-from ..parallel import has_machines
-from ..results import CVResult, Fit
-from .refits import refit_folds, refit_in_parts
+from ..parallel import has_machines, pieces, spread
+from ..results import TOLERANCE, AFit, CVResult, Fit
+from ..solvers.inverse import SameForAll
+from ..solvers.lockstep import lockstep
+from ..solvers.newton import newton
+from ..solvers.newton_cg import newton_cg
+from ..trials import UnconvergedFit
 from .run import Run
 
+PARTS = 64  # for any number of workers, which thus changes no bit
+NUDGE = 0.01  # standard errors off the start: no symmetry then leads a descent to a saddle
+SETTLED = 1e-4  # standard errors from the optimum within which all folds may start
 
-def exact(fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> CVResult:
+
+@declared
+def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResult:
     """Refit each fold from the full fit until its Newton decrement is at most `tolerance`.
 
     A cold start may reach another local optimum, so exact means the continuation from the full fit;
@@ -29,27 +41,85 @@ def exact(fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> CVResult:
     diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the
     end; `indefinite`: whether the fold's last Hessian is, where it needed one.
     """
-    tolerance = real_number("tolerance", tolerance, least=0.0)
     run = Run("exact", fit, folds, tolerance=tolerance)
-    solve = refit_in_parts if has_machines() else refit_folds
 
-    def refit(folds):
-        found = solve(fit, folds, tolerance)
-        run.derivatives.defaults.check_refits(found.params, folds)
-        return found
+    def refit(folds: Folds) -> Refits:
+        if has_machines():
+            refits = Refits.unfinished(len(folds), len(fit.params))
+            parts = pieces(len(folds), -(-len(folds) // PARTS))
+            tasks = [(fit, folds[part], tolerance) for part in parts]
+            done = spread(refit_folds, tasks, "processes", "exact")
+            for part, of_part in zip(parts, done, strict=True):
+                refits.take(part, of_part)
+        else:
+            refits = refit_folds(fit, folds, tolerance)
+        run.derivatives.defaults.check_refits(refits.params, folds)
+        return refits
 
     return finished(run, run.each(refit))
 
 
-def finished(run: Run, found: Refits) -> CVResult:
+def finished(run: Run, refits: Refits) -> CVResult:
     """The result of refits; warns of those that did not converge."""
-    lost = ~found.converged
+    lost = ~refits.converged
     lost[list(run.lost)] = False
     if lost.any():
         count = f"{lost.sum()} of {len(run.folds)} folds did not converge"
-        message = f"{run.method}: {count}; largest decrement {found.decrement[lost].max():.2g}"
+        message = f"{run.method}: {count}; largest decrement {refits.decrement[lost].max():.2g}"
         warn(message, UnconvergedFit)
-    diagnostics = {name: getattr(found, name) for name in ("decrement", "steps", "converged")}
+    diagnostics = {name: getattr(refits, name) for name in ("decrement", "steps", "converged")}
     if is_equation(run.fit.model):
-        diagnostics["residual"] = found.residual
-    return run.finish(found.params, found.evaluations, found.indefinite, **diagnostics)
+        diagnostics["residual"] = refits.residual
+    return run.finish(refits.params, refits.evaluations, refits.indefinite, **diagnostics)
+
+
+def refit_folds(
+    fit: Fit, folds: Folds, tolerance: float, starts: np.ndarray | None = None
+) -> Refits:
+    """Find every fold's own optimum, by the solver that suits the model.
+
+    starts: (n_folds, D) near the optima, in place of the fit's params.
+    """
+    derivatives = fit.derivatives
+    own = derivatives.refits(fit.params, folds, tolerance)
+    if own is not None:
+        return own
+    if derivatives.matrix_free:
+        starts = _descended(fit, folds) if starts is None else starts
+        return newton_cg(derivatives, starts, folds, tolerance)
+    start = fit.params
+    if derivatives.defaults.convex and fit.newton_decrement > SETTLED:
+        start = newton(derivatives, start, WHOLE, SETTLED).params[0]
+    refits = Refits.unfinished(len(folds), len(start))
+    for part in derivatives.portions(folds, len(start)):
+        points = start if starts is None else starts[part]
+        _refit_part(fit, folds[part], tolerance, points, refits.part(part))
+    return refits
+
+
+def _refit_part(fit, folds, tolerance, start, refits):
+    """Write the optima of some folds: by gradients alone, and by Newton's method what is left."""
+    derivatives = fit.derivatives
+    first = None
+    if not (derivatives.hessians_first or fit.hessian.indefinite):
+        first = SameForAll(fit.hessian, kept_share(fit.model, folds))
+    if first is None or is_equation(fit.model):
+        newton(derivatives, start, folds, tolerance, first, refits)
+        return
+    draws = np.random.default_rng(0).standard_normal(len(fit.params))
+    nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
+    lockstep(derivatives, start + nudge, folds, tolerance, first, refits)
+    left = np.flatnonzero(~refits.converged)
+    if left.size:
+        steps = refits.steps[left]
+        refits.take(left, newton(derivatives, refits.params[left], folds[left], tolerance))
+        refits.steps[left] += steps
+
+
+def _descended(fit, folds):
+    """Each fold's Newton step, in which all folds share work, where it descends; else the fit."""
+    derivatives = fit.derivatives
+    before, gradients = derivatives.fold_gradients(fit.params, folds)
+    moved = fit.params - derivatives.fold_hessians(fit.params, folds).solve(gradients)
+    after, _ = derivatives.fold_gradients(moved, folds)
+    return np.where((after < before)[:, None], moved, fit.params)

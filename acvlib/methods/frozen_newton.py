@@ -2,21 +2,18 @@
 
 import numpy as np
 
-from ..checks import check_whole
+from ..declared import Count, Flag, NonNegative, declared
 from ..derivatives import kept_share
 from ..folds import Folds
 from ..model import Refits
-from ..results import CVResult, Fit
+from ..results import AFit, CVResult
 from ..solvers.inverse import SameForAll
 from .run import Run
 
 
+@declared
 def frozen_newton(
-    fit: Fit,
-    folds: Folds,
-    steps: int = 1,
-    rescale: bool = True,
-    damping: float = 0.0,
+    fit: AFit, folds: Folds, steps: Count = 1, rescale: Flag = True, damping: NonNegative = 0.0
 ) -> CVResult:
     """Newton's method on each fold's own objective with the full fit's Hessian, `steps` times.
 
@@ -26,14 +23,12 @@ def frozen_newton(
 
     Raises
     ------
-    ValueError : steps < 1
     IndefiniteHessian : H + damping is not positive definite
     """
-    steps = check_whole("steps", steps, 1)
     run = Run("frozen_newton", fit, folds, steps=steps, rescale=rescale, damping=damping)
-    H = fit.hessian.damped(run.damping)
+    H = fit.hessian.damped(damping)
 
-    def step(folds):
+    def step(folds: Folds) -> Refits:
         share = kept_share(fit.model, folds) if rescale else np.ones(len(folds))
         hessians = SameForAll(H, share)
         params = fit.params

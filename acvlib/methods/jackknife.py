@@ -2,13 +2,15 @@
 
 import numpy as np
 
+from ..declared import NonNegative, declared
 from ..folds import Folds
 from ..model import Refits
-from ..results import CVResult, Fit
+from ..results import AFit, CVResult
 from .run import Run
 
 
-def infinitesimal_jackknife(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
+@declared
+def infinitesimal_jackknife(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult:
     """Expand theta_hat(w) to first order about w = 1, and step to each fold's weights.
 
     H is that of the fit; a fold costs one product with J. `damping` is added to H's diagonal.
@@ -20,9 +22,9 @@ def infinitesimal_jackknife(fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
     Source: Ghosh et al. (2020), Algorithms 1-4 and Eq. 14; Giordano et al. (2019).
     """
     run = Run("infinitesimal_jackknife", fit, folds, damping=damping)
-    H = fit.hessian.damped(run.damping)
+    H = fit.hessian.damped(damping)
 
-    def step(folds):
+    def step(folds: Folds) -> Refits:
         moves = run.derivatives.solved_cross(fit.params, folds, H)
         return Refits.at(np.subtract(fit.params, moves, out=moves))
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..declared import declared
 from ..folds import Folds
 from ..model import Refits
-from ..results import CVResult, Fit
+from ..results import AFit, CVResult, Fit
 from .exact import exact
 from .frozen_newton import frozen_newton
 from .jackknife import infinitesimal_jackknife
@@ -14,7 +15,8 @@ from .newton_step import newton_step
 from .run import Run
 
 
-def no_adjustment(fit: Fit, folds: Folds) -> CVResult:
+@declared
+def no_adjustment(fit: AFit, folds: Folds) -> CVResult:
     """Score each fold at the full fit's params: what any approximation must improve on."""
     run = Run("no_adjustment", fit, folds)
     kept = run.each(lambda some: Refits.at(np.tile(fit.params, (len(some), 1))))

@@ -2,13 +2,20 @@
 
 import numpy as np
 
+from ..checks import warn
+from ..declared import NonNegative, declared
 from ..folds import Folds
 from ..model import Refits
-from ..results import CVResult, Fit
-from .run import Run, warn_indefinite
+from ..results import AFit, CVResult
+from .run import Run
 
 
-def newton_step(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
+class IndefiniteFold(UserWarning):
+    """Some folds have an indefinite Hessian: their Newton step need not descend."""
+
+
+@declared
+def newton_step(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult:
     """One Newton step on each fold's objective from the full fit.
 
     `indefinite` marks the folds whose H(w_o) + damping has negative curvature; they are kept, and
@@ -20,19 +27,23 @@ def newton_step(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
     run = Run("newton_step", fit, folds, damping=damping)
     derivatives = run.derivatives
 
-    def step(folds):
+    def step(folds: Folds) -> Refits:
         ends = []
         indefinite = []
         for part in derivatives.portions(folds, len(fit.params)):
-            expansion = fit.params, folds[part], run.damping, fit.hessian
+            expansion = fit.params, folds[part], damping, fit.hessian
             gradients, H = derivatives.fold_expansion(*expansion)
             ends.append(H.step_from(fit.params, gradients))  # fit.params - H^-1 gradients
             indefinite.append(H.indefinite)
-        found = Refits.at(ends[0] if len(ends) == 1 else np.concatenate(ends))
-        found.indefinite[:] = np.concatenate(indefinite)
-        return found
+        refits = Refits.at(ends[0] if len(ends) == 1 else np.concatenate(ends))
+        refits.indefinite[:] = np.concatenate(indefinite)
+        return refits
 
-    found = run.each(step)
-    warn_indefinite(found.indefinite)
-    counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
-    return run.finish(found.params, counts, found.indefinite)
+    refits = run.each(step)
+    n_folds = len(run.folds)
+    if refits.indefinite.any():
+        count = f"{refits.indefinite.sum()} of {n_folds} folds have an indefinite Hessian"
+        first = f"(first: fold {np.argmax(refits.indefinite)})"
+        warn(f"{count} {first}: use exact() for them, or pass damping", IndefiniteFold)
+    counts = {"gradient": n_folds, "hessian": n_folds}
+    return run.finish(refits.params, counts, refits.indefinite)

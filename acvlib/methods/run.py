@@ -3,23 +3,15 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..checks import real_number, warn
-from ..declared import declared
-from ..derivatives import at
-from ..fit import TOLERANCE, warn_unconverged
+from ..checks import warn
 from ..folds import Folds
 from ..model import Refits
-from ..results import AFit, CVResult
+from ..results import CVResult, Fit
 from ..trials import FAILURES, UnconvergedFit, reasons
-
-
-class IndefiniteFold(UserWarning):
-    """Some folds have an indefinite Hessian: their Newton step need not descend."""
 
 
 class Run:
@@ -28,57 +20,52 @@ class Run:
     lost: why folds that cannot be evaluated cannot, by number.
     """
 
-    @declared
-    def __init__(self, method: str, fit: AFit, folds: Any, **settings: Any):
+    def __init__(self, method: str, fit: Fit, folds: Any, **settings: Any):
         self.started = time.perf_counter()
         self.method = method
         self.fit = fit
         self.settings = settings
-        self.damping = real_number("damping", settings.get("damping", 0.0), least=0.0)
         self.derivatives = fit.derivatives
         self.folds = Folds.of(folds, fit.model)
         self.lost: dict[int, Exception] = {}
-        warn_unconverged(fit, TOLERANCE, method)
+        fit.warn_unconverged(method)
 
     def each(self, solve: Callable[[Folds], Refits]) -> Refits:
-        """solve(folds); where that fails, of parts of them: the params of lost folds are nan.
+        """solve(folds); where that fails, of ever smaller parts: the params of lost folds are nan.
 
         Raises what `solve` raises of all folds where it raises of each.
         """
-        try:
-            return self._checked(solve, self.folds)
-        except FAILURES as error:
-            found = self._parts(solve, 0, len(self.folds))
-            if len(self.lost) == len(self.folds):
-                raise error
-        why = [
-            (f"fold {n}", f"{type(error).__name__}: {error}".replace("fold 0", f"fold {n}"))
-            for n, error in self.lost.items()
-        ]
-        lost = f"the losses of {len(why)} of {len(self.folds)} folds are nan"
-        message = f"{self.method}: {lost}. {reasons(why)}"
-        warn(message, UnconvergedFit)
-        return found
-
-    def _checked(self, solve, folds):
-        self.derivatives.defaults.check_folds(folds)
-        return solve(folds)
-
-    def _parts(self, solve, start, stop):
-        """Halve the folds until `solve` fails of one alone, which is lost."""
-        n = stop - start
-        found = Refits.unfinished(n, len(self.fit.params))
-        cuts = [0, n // 2, n] if n > 1 else [0, 1]
-        for low, high in pairwise(cuts):
+        n_folds = len(self.folds)
+        solved: Refits | None = None
+        errors: list[Exception] = []
+        parts = [(0, n_folds)]
+        while parts:
+            start, stop = parts.pop()
+            some = self.folds if stop - start == n_folds else self.folds[start:stop]
             try:
-                part = self._checked(solve, self.folds[start + low : start + high])
+                self.derivatives.defaults.check_folds(some)
+                refits = solve(some)
             except FAILURES as error:
-                if high - low == 1:
-                    self.lost[start + low] = error
-                    continue
-                part = self._parts(solve, start + low, start + high)
-            found.take(slice(low, high), part)
-        return found
+                errors.append(error)
+                middle = (start + stop) // 2
+                if middle > start:
+                    parts += [(start, middle), (middle, stop)]
+                else:
+                    self.lost[start] = error
+            else:
+                if not errors:
+                    return refits
+                solved = solved or Refits.unfinished(n_folds, len(self.fit.params))
+                solved.take(slice(start, stop), refits)
+        if solved is None:
+            raise errors[0]
+        why = []
+        for number, lost in sorted(self.lost.items()):
+            says = f"{type(lost).__name__}: {lost}".replace("fold 0", f"fold {number}")
+            why.append((f"fold {number}", says))
+        count = f"the losses of {len(why)} of {n_folds} folds are nan"
+        warn(f"{self.method}: {count}. {reasons(why)}", UnconvergedFit)
+        return solved
 
     def finish(
         self,
@@ -88,10 +75,11 @@ class Run:
         **diagnostics: np.ndarray,
     ) -> CVResult:
         """The `CVResult` of params (D,) or (n_folds, D), with nan losses of the lost folds."""
-        rows = np.setdiff1d(np.arange(len(self.folds)), list(self.lost))
+        n_folds = len(self.folds)
+        rows = np.setdiff1d(np.arange(n_folds), list(self.lost))
         if self.lost:
             losses = [np.full(len(sites), np.nan) for sites in self.folds.scored]
-            scored = self.derivatives.heldout(at(params, rows), self.folds[rows])
+            scored = self.derivatives.heldout(params[rows], self.folds[rows])
             for row, of_fold in zip(rows, scored, strict=True):
                 losses[row] = of_fold
         else:
@@ -101,7 +89,7 @@ class Run:
             fit=self.fit,
             folds=self.folds,
             n_sites=self.derivatives.n_sites,
-            params=params if params.ndim == 2 else np.tile(params, (len(self.folds), 1)),
+            params=params if params.ndim == 2 else np.tile(params, (n_folds, 1)),
             losses=losses,
             seconds=time.perf_counter() - self.started,
             evaluations=Counter({"heldout": len(rows), **evaluations}),
@@ -109,12 +97,3 @@ class Run:
             diagnostics=diagnostics,
             settings=self.settings,
         )
-
-
-def warn_indefinite(indefinite: np.ndarray) -> None:
-    """Warn once of folds whose Hessian (n_folds,) is indefinite."""
-    if indefinite.any():
-        count = f"{indefinite.sum()} of {len(indefinite)} folds have an indefinite Hessian"
-        first = f"(first: fold {np.argmax(indefinite)})"
-        remedy = "use exact() for them, or pass damping"
-        warn(f"{count} {first}: {remedy}", IndefiniteFold)

@@ -1,12 +1,9 @@
 """Models: frozen data and hyperparameters, no fitted state."""
 
 from ..trials import NoFiniteOptimum
-from .crf import LinearChainCRF
-from .crf.crfsuite import from_crfsuite
-from .crf.dense import CRFParams
-from .crf.features import FeatureCRF, FeatureParams
+from .crf import CRFParams, LinearChainCRF
 from .glm import GLM
-from .glm.families import FAMILIES, Family, tweedie
+from .glm.families import FAMILIES, Family
 from .hmm import HMM, ImpossibleSequence
 from .hmm.families import (
     GLMHMM,
@@ -19,27 +16,18 @@ from .hmm.families import (
 )
 from .hmm.parameters import HMMParams
 from .mrf import EmptyState, HiddenMRF, Islands
-from .mrf.em import EMFit, em
-from .pairwise import PairwiseLinear, contrastive, ranking
+from .pairwise import PairwiseLinear
 from .semisupervised import SemiSupervised
-from .semisupervised.affinity import (
-    GraphAffinity,
-    RBFAffinity,
-    kernel_form,
-    median_square_distance,
-)
+from .semisupervised.affinity import GraphAffinity, RBFAffinity
 from .semisupervised.energy import ManifoldEnergy
 from .traffic import PoissonTraffic, TrafficParams
 from .traffic.prior import TrafficPrior
 
 __all__ = [
-    "EMFit",
     "EmptyState",
     "CRFParams",
     "FAMILIES",
     "Family",
-    "FeatureCRF",
-    "FeatureParams",
     "GLM",
     "GLMHMM",
     "GraphAffinity",
@@ -63,11 +51,4 @@ __all__ = [
     "SemiSupervised",
     "TrafficParams",
     "TrafficPrior",
-    "contrastive",
-    "em",
-    "from_crfsuite",
-    "kernel_form",
-    "median_square_distance",
-    "ranking",
-    "tweedie",
 ]

@@ -1,23 +1,22 @@
 """Cross-validation of fitted scikit-learn estimators without refitting them."""
 
 import time
-import warnings
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ..checks import check_choice
+from ..declared import Is, OneOf, declared
 from ..extras import require
 from ..folds.checks import end_to_end
-from .refits import ACTIONS, Refits, UnreliableFolds
-from .scoring import check_has_interval, fold_scores, score_intervals
+from .refits import ACTIONS, METHODS, Refits, UnreliableFolds
+from .scoring import fold_scores
 
 base = require("sklearn.base", extra="sklearn")
-exceptions = require("sklearn.exceptions", extra="sklearn")
 
 __all__ = ["UnreliableFolds", "approx_cross_val_predict", "approx_cross_validate"]
 
 
+@declared
 def approx_cross_validate(
     estimator: Any,
     X: Any,
@@ -26,9 +25,9 @@ def approx_cross_validate(
     groups: Any = None,
     cv: Any = None,
     scoring: Any = None,
-    params: dict | None = None,
-    method: str = "newton_step",
-    unreliable: str = "refit",
+    params: Annotated[dict, Is()] | None = None,
+    method: Annotated[str, OneOf(*METHODS)] = "newton_step",
+    unreliable: Annotated[str, OneOf(*ACTIONS)] = "refit",
 ) -> dict:
     """Cross-validate a fitted estimator as `sklearn.model_selection.cross_validate`, for one fit.
 
@@ -46,71 +45,46 @@ def approx_cross_validate(
     Parameters
     ----------
     estimator: a fitted LogisticRegression, of any number of classes, balanced or not; a
-        LinearRegression or Ridge, of one target or several; a Poisson-, Gamma- or
-        TweedieRegressor; or one that LogisticRegressionCV or RidgeCV chose, alone or at the end of
-        a Pipeline or in a search. A Pipeline's other steps stay as fitted to all rows.
-        `acvlib.sklearn.estimators` has the conventions.
+        LinearRegression or Ridge, of one target or several; a PoissonRegressor; or one that
+        LogisticRegressionCV or RidgeCV chose, alone or at the end of a Pipeline or in a search. A
+        Pipeline's other steps stay as fitted to all rows. `acvlib.sklearn.estimators` has the
+        conventions.
     X: (n, p), dense, sparse or a data frame of pandas or polars. Where p > n and coefficients are
         penalised, the work is that of n columns.
     cv, groups, scoring: as in `cross_validate`; any splitter whose training sets have no repeats,
         or `acvlib.Folds`; scorers see the whole estimator, Pipeline or search, and X as it is here.
     params: {"sample_weight": (n,)}, which weighs fitting, not scoring; the name is as for
-        `cross_validate`: "ridge__sample_weight" for the step "ridge" that ends a Pipeline, and
-        "groups" is here, too, where metadata routing is enabled.
+        `cross_validate`: "ridge__sample_weight" for the step "ridge" that ends a Pipeline.
     method: "newton_step" costs no more than "infinitesimal_jackknife" here, and errs far less;
         also "no_adjustment", "frozen_newton" or "exact".
-    unreliable: what happens to folds that `check_result` finds too far from their refits: "refit"
-        them exactly, "warn" of them (`UnreliableFolds`), "raise" ValueError, or "ignore" them,
-        without a check. The baseline no_adjustment, exact, and newton_step of Ridge and
-        LinearRegression, which is exact, are not checked. "certify": prove bounds instead, and
-        refit the folds of which nothing is proved; of any method.
+    unreliable: "refit" exactly the folds that `check_result` finds too far from their refits, or
+        "ignore" them, without a check. The baseline no_adjustment, exact, and newton_step of Ridge
+        and LinearRegression, which is exact, are not checked.
 
     Returns
     -------
     A dict of arrays (n_folds,): fit_time, score_time, test_score (test_<name> for several; nan, and
     a warning, where it is undefined), unreliable (bool; refitted, if that was asked); and
-    cv_result, the `CVResult`, or a tuple of one a target. It is without the folds that leave no row
-    of some class, or score rows of weight 0 alone: these are refitted by scikit-learn. With
-    "certify" also certificate, and test_score_interval (n_folds, 2), of exact refits.
+    cv_result, the `CVResult`. It is without the folds that leave no row of some class, or score
+    rows of weight 0 alone: these are refitted by scikit-learn.
 
     Raises
     ------
     ValueError: a Pipeline with a step that learns from y, such as SelectKBest: as fitted to all
-        rows it has seen what is left out. An interval of a scorer that is no mean over rows,
-        or of several classes or targets.
+        rows it has seen what is left out.
     """
-    check_choice("unreliable", unreliable, (*ACTIONS, "certify"))
-    refits = Refits(estimator, X, y, params, groups, cv, scoring)
-    if unreliable == "certify":
-        check_has_interval(refits, scoring)
+    refits = Refits(estimator, X, y, params, groups, cv)
     refits.leave_out(method, unreliable)
     started = time.perf_counter()
-    scores, undefined = fold_scores(refits, scoring)
+    scores = fold_scores(refits, scoring)
+    seconds = {"fit_time": refits.seconds, "score_time": time.perf_counter() - started}
     n_folds = len(refits.tests)
-    score_time = time.perf_counter() - started
-    found: dict[str, Any] = {
-        "fit_time": np.full(n_folds, refits.seconds / n_folds),
-        "score_time": np.full(n_folds, score_time / n_folds),
-    }
-    for name, values in scores.items():
-        found[f"test_{name}"] = values
-        if reasons := undefined[name]:
-            fold = min(reasons)
-            warnings.warn(
-                f"{name} of {len(reasons)} of {n_folds} folds is undefined, nan; of fold {fold}: "
-                f"{reasons[fold]!s:.300}. Of folds of one row, score all that "
-                "approx_cross_val_predict says at once",
-                exceptions.UndefinedMetricWarning,
-                stacklevel=2,
-            )
-    if certificate := refits.certificate:
-        found["certificate"] = certificate
-        for name, ends in score_intervals(refits, certificate, scoring).items():
-            found[f"test_{name}_interval"] = ends
-    found["cv_result"] = refits.result
-    return found | {"unreliable": refits.unreliable}
+    found: dict = {name: np.full(n_folds, total / n_folds) for name, total in seconds.items()}
+    found |= {f"test_{name}": values for name, values in scores.items()}
+    return found | {"cv_result": refits.result, "unreliable": refits.unreliable}
 
 
+@declared
 def approx_cross_val_predict(
     estimator: Any,
     X: Any,
@@ -118,10 +92,10 @@ def approx_cross_val_predict(
     *,
     groups: Any = None,
     cv: Any = None,
-    params: dict | None = None,
-    output: str = "predict",
-    method: str = "newton_step",
-    unreliable: str = "refit",
+    params: Annotated[dict, Is()] | None = None,
+    output: Annotated[str, OneOf("predict", "predict_proba")] = "predict",
+    method: Annotated[str, OneOf(*METHODS)] = "newton_step",
+    unreliable: Annotated[str, OneOf(*ACTIONS)] = "refit",
 ) -> np.ndarray:
     """Predict every row without its fold as `sklearn.model_selection.cross_val_predict`.
 
@@ -132,8 +106,6 @@ def approx_cross_val_predict(
     ------
     ValueError: a cv whose test sets are no partition of the rows; probabilities of a regression
     """
-    check_choice("output", output, ("predict", "predict_proba"))
-    check_choice("unreliable", unreliable, ACTIONS)
     refits = Refits(estimator, X, y, params, groups, cv)
     is_classifier = base.is_classifier(refits.last)
     if output == "predict_proba" and not is_classifier:

@@ -6,26 +6,98 @@
 |   balanced            | the same, s_n times n / (K n_c)            | multinomial, balanced     |
 | Ridge                 | sum_n s_n (y_n - eta_n)^2 + alpha |beta|^2 | gaussian, penalty = alpha |
 | LinearRegression      | the same without alpha                     | gaussian                  |
-| PoissonRegressor, ... | mean_s loss_n + alpha |beta|^2 / 2         | site_penalty = alpha      |
+| PoissonRegressor      | mean_s loss_n + alpha |beta|^2 / 2         | site_penalty = alpha      |
 
 Two balanced classes have twice the penalty, as their rows of coefficients are +-beta / 2. Several
-targets are one model. LogisticRegressionCV and RidgeCV count as what they chose; Gamma- and
-TweedieRegressor are as the Poisson one, with their losses. A mean of losses is penalised less, in
-all, by a smaller training set: `site_penalty` follows that.
+targets are one model. LogisticRegressionCV and RidgeCV count as what they chose. A mean of losses
+is penalised less, in all, by a smaller training set: `site_penalty` follows that.
 """
 
+import warnings
 from copy import copy
 from typing import Any
 
 import numpy as np
+from scipy.linalg import svd
+from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
+from scipy.sparse import issparse
+from scipy.sparse.linalg import aslinearoperator
 
 from ..checks import real_array
 from ..extras import require
 from ..models.glm import GLM
-from ..models.glm.families import tweedie
 
+sklearn = require("sklearn", extra="sklearn")
+base = require("sklearn.base", extra="sklearn")
 linear_model = require("sklearn.linear_model", extra="sklearn")
+pipeline = require("sklearn.pipeline", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
+
+LARGEST = 2**31  # bytes of a dense X that is made of a sparse one
+COLLINEAR = 1e-12  # spread over the largest, of directions that X has not, but for rounding
+SINGULAR = 1e-6  # reciprocal condition of X X' from which on its factor has lost digits
+
+
+def unwrap(whole: Any, X: Any) -> tuple[Any, Any]:
+    """(the last step of a fitted Pipeline or search, X as the other steps make it).
+
+    Raises ValueError for a step that learns from y, which all folds would then have seen.
+    """
+    inner = getattr(whole, "best_estimator_", whole)
+    if not isinstance(inner, pipeline.Pipeline):
+        return inner, X
+    validation.check_is_fitted(inner)
+    for name, step in inner.steps[:-1]:
+        if hasattr(step, "transform"):  # it is not "passthrough"
+            if not _fits_without_y(step, X):
+                raise ValueError(
+                    f"the Pipeline's step {name!r} learns from y, and stays as fitted to all rows: "
+                    "the scores would be too good. Use scikit-learn's cross_validate, or transform "
+                    "X first if the step has not seen these y"
+                )
+            X = step.transform(X)
+    return unwrap(inner.steps[-1][1], X)
+
+
+def _fits_without_y(step, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            base.clone(step).fit(X, None)
+        except Exception:  # each says so in its own way
+            return False
+    return True
+
+
+def with_last(whole: Any, last: Any) -> Any:
+    """A shallow copy of a Pipeline or search that ends in another estimator."""
+    twin = copy(whole)
+    if hasattr(whole, "best_estimator_"):
+        twin.best_estimator_ = with_last(whole.best_estimator_, last)
+    elif isinstance(whole, pipeline.Pipeline):
+        name, step = whole.steps[-1]
+        twin.steps = [*whole.steps[:-1], (name, with_last(step, last))]
+    else:
+        return last
+    return twin
+
+
+def weights_of(whole: Any, params: dict | None) -> Any:
+    """The sample weights among `params`, under the name that `cross_validate` knows them by."""
+    if not params:
+        return None
+    if sklearn.get_config()["enable_metadata_routing"]:
+        remedy = "pass weights with enable_metadata_routing=False, and groups as groups="
+        raise ValueError(
+            f"params {sorted(params)} would be routed, which is not done here: {remedy}"
+        )
+    name = "sample_weight"
+    inner = getattr(whole, "best_estimator_", whole)
+    if isinstance(inner, pipeline.Pipeline):
+        name = f"{inner.steps[-1][0]}__sample_weight"
+    if other := sorted(map(str, params.keys() - {name})):
+        raise ValueError(f"params {other}: only {name} can be passed on")
+    return params[name]
 
 
 def outcomes_of(estimator: Any, X: Any, y: Any) -> np.ndarray:
@@ -65,7 +137,9 @@ def settings_of(estimator: Any, y: np.ndarray) -> dict:
 
     Raises ValueError for settings that are no smooth penalised likelihood.
     """
-    return _TRANSLATIONS[type(estimator)](estimator, y) | {"intercept": estimator.fit_intercept}
+    return _TRANSLATIONS[type(estimator)](estimator, y) | {
+        "intercept": bool(estimator.fit_intercept)
+    }
 
 
 def model_of(settings: dict, X: np.ndarray, sample_weight: Any) -> GLM:
@@ -102,6 +176,42 @@ def with_coefficients(estimator: Any, rows: np.ndarray) -> Any:
     return twin
 
 
+def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.ndarray, Any]:
+    """(columns, B): X itself and None, or X B, of which refits say the same: beta = B gamma.
+
+    Refits of any rows stay in the span of the rows of X. With more columns than rows, a penalised
+    model is as small as the rows are many: X X' = U'U, B = X' U^-1, and |gamma| = |beta|. Without a
+    penalty, LinearRegression has the coefficients of least norm, in the span of all rows.
+    """
+    penalised = np.min(settings.get("penalty", settings.get("site_penalty"))) > 0.0
+    n, p = X.shape
+    if penalised and p > n:
+        products = X @ X.T
+        products = products.toarray() if issparse(products) else products
+        upper, failed = dpotrf(products)
+        if not failed and dpocon(upper, np.linalg.norm(products, 1))[0] > SINGULAR:
+            inverse, _ = dtrtri(upper)
+            return upper.T, aslinearoperator(X.T) @ aslinearoperator(inverse)
+    if issparse(X):
+        if 8 * n * p > LARGEST:
+            raise TypeError(
+                f"X is sparse, and would take {8e-9 * n * p:.1f} GB as a dense array, which is "
+                "needed unless it has more columns than rows, of which none repeats another: "
+                "reduce the columns by a TruncatedSVD in a Pipeline"
+            )
+        X = X.toarray()
+    rank = getattr(estimator, "rank_", p)
+    if penalised or rank == p:
+        return X, None
+    weights = np.ones(n) if weights is None else np.asarray(weights, float)
+    level = np.average(X, axis=0, weights=weights) if estimator.fit_intercept else 0.0
+    sizes, directions = svd((X - level) * np.sqrt(weights)[:, None], full_matrices=False)[1:]
+    if sizes[rank:].max(initial=0.0) > COLLINEAR * sizes[0]:
+        return X, None
+    basis = directions[:rank].T
+    return X @ basis, aslinearoperator(basis)
+
+
 def _logistic(estimator, y):
     chosen = np.ravel(getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None)))[0]
     if chosen or getattr(estimator, "penalty", None) in ("l1", "elasticnet"):
@@ -129,29 +239,15 @@ def _least_squares(estimator, y):
         reason = "is not smooth where a coefficient is 0"
         raise ValueError(f"{name}(positive=True) {reason}: use positive=False")
     alpha = np.ravel(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)))
-    if alpha.size not in (1, y.shape[1] if y.ndim == 2 else 1):
-        raise ValueError(f"Ridge with {alpha.size} values of alpha: pass one, or one a target")
-    return {"y": y, "family": "gaussian", "penalty": np.squeeze(alpha)}
+    if alpha.size != 1:
+        remedy = "pass one for all targets, or take each target alone"
+        raise ValueError(f"Ridge with {alpha.size} values of alpha: {remedy}")
+    return {"y": y, "family": "gaussian", "penalty": float(alpha[0])}
 
 
-def _mean_loss(estimator, y):
-    name = type(estimator).__name__
-    power = {"PoissonRegressor": 1, "GammaRegressor": 2}.get(name) or estimator.power
-    link = getattr(estimator, "link", "auto")
-    if link == "auto":
-        link = "log" if power > 0 else "identity"
-    settings = {"y": y, "site_penalty": float(estimator.alpha)}
-    if power == 0 and link == "identity":
-        return settings | {"family": "gaussian"}
-    if link != "log" or not 1 <= power <= 2:
-        raise ValueError(
-            f"TweedieRegressor(power={power:g}, link={estimator.link!r}): its loss is convex, as "
-            "it must be, for power 0 with link 'identity' and for 1 <= power <= 2 with link 'log'"
-        )
-    if power > 1:
-        return settings | {"family": tweedie(power)}
-    counts = (y == np.floor(y)).all()
-    return settings | {"family": "poisson" if counts else "poisson rate"}
+def _poisson(estimator, y):
+    family = "poisson" if (y == np.floor(y)).all() else "poisson rate"
+    return {"y": y, "family": family, "site_penalty": float(estimator.alpha)}
 
 
 _OF_TARGETS = (linear_model.LinearRegression, linear_model.Ridge, linear_model.RidgeCV)
@@ -159,7 +255,5 @@ _TRANSLATIONS = {
     linear_model.LogisticRegression: _logistic,
     linear_model.LogisticRegressionCV: _logistic,
     **dict.fromkeys(_OF_TARGETS, _least_squares),
-    linear_model.PoissonRegressor: _mean_loss,
-    linear_model.GammaRegressor: _mean_loss,
-    linear_model.TweedieRegressor: _mean_loss,
+    linear_model.PoissonRegressor: _poisson,
 }

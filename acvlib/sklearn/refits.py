@@ -1,29 +1,39 @@
-"""A fitted object of scikit-learn as it would be without each fold: itself, other coefficients."""
+"""A fitted object of scikit-learn as it would be without each fold: itself, other coefficients.
+
+What stands around the estimator that is fitted anew, a search or the other steps of a Pipeline,
+stays as it was fitted to all rows: what refits of a StandardScaler or a PCA would add to a fold is
+left out.
+"""
 
 import time
-import warnings
 from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.special import softmax
 
-from ..beyond.certify import Certificate, certify
 from ..check import check_result, refit_unreliable
-from ..checks import check_choice, real_array
+from ..checks import real_array, warn
 from ..extras import require
-from ..fit import UnconvergedFit, fit
+from ..fit import fit
 from ..folds import Folds, from_splitter, leave_one_out, pairs_of
 from ..folds.checks import end_to_end
 from ..methods import ladder
 from ..parallel import blas_for
 from ..results import CVResult, Fit
-from ..trials import NoFiniteOptimum
-from .estimators import coefficients_of, model_of, outcomes_of, settings_of, with_coefficients
-from .pipelines import routed, unwrap, with_last
-from .wide import dense, in_row_span
+from ..trials import UnconvergedFit
+from .estimators import (
+    coefficients_of,
+    model_of,
+    outcomes_of,
+    reduced,
+    settings_of,
+    unwrap,
+    weights_of,
+    with_coefficients,
+    with_last,
+)
 
 base = require("sklearn.base", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
@@ -31,37 +41,42 @@ utils = require("sklearn.utils", extra="sklearn")
 
 METHODS = ladder.METHODS
 APPROXIMATE = ("infinitesimal_jackknife", "frozen_newton", "newton_step")
-ACTIONS = ("refit", "warn", "raise", "ignore")
+ACTIONS = ("refit", "ignore")
 CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
+TOLERANCE = 1e-9  # standard errors from an optimum, of our fit wherever theirs has stopped
 
 
 class UnreliableFolds(UserWarning):
-    """Some folds of an approximate result are probably far from their refits."""
+    """Some folds leave no row of a class."""
 
 
 class Refits:
     """A user's fitted object, its data and its folds; `leave_out` finds what it is without these.
 
-    last: the step that is fitted anew; inputs: what X is where it comes there; model: with the
-    columns `design`; tests: the scored rows of each fold. And, once folds are left out, fit;
-    result: of the folds that the model can do; coefficients: (n_folds, K, .) of the design's
-    columns; by_theirs: {fold: the last step as scikit-learn refits it, or why it cannot}, of other
-    folds; unreliable: (n_folds,); certificate: if asked for.
+    last: the step that is fitted anew; inputs: what X is where it comes there; tests: the scored
+    rows of each fold. And, once folds are left out, fit; result: of the folds that the model can
+    do; points: (n_folds, D) its params; by_theirs: {fold: the last step as scikit-learn refits it,
+    or why it cannot}, of other folds; unreliable: (n_folds,).
     """
 
     fit: Fit
     result: CVResult | None = None
-    coefficients: np.ndarray
+    points: np.ndarray
     by_theirs: dict[int, Any]
     unreliable: np.ndarray
     seconds: float
-    certificate: Certificate | None = None
 
     def __init__(
-        self, whole: Any, X: Any, y: Any, params: Any, groups: Any, cv: Any, scoring: Any = None
+        self,
+        whole: Any,
+        X: Any,
+        y: Any,
+        params: dict | None = None,
+        groups: Any = None,
+        cv: Any = None,
     ):
         self.whole = whole
-        self.weights, groups = routed(whole, params, groups, scoring)
+        self.weights = weights_of(whole, params)
         self.last, self.inputs = unwrap(whole, X)
         sparse = issparse(self.inputs)
         table = self.inputs.astype(float) if sparse else real_array("X", self.inputs, 2)
@@ -69,12 +84,7 @@ class Refits:
         self.X, self.y, groups = utils.indexable(X, y, groups)
         self.head = int(self.last.fit_intercept)
         settings = settings_of(self.last, self.outcomes)
-        penalised = np.min(settings.get("penalty", settings.get("site_penalty"))) > 0.0
-        is_wide = table.shape[1] > table.shape[0] and penalised
-        self.basis: Any = None
-        if is_wide:
-            table, self.basis = in_row_span(table)
-        self.design = dense(table)
+        self.design, self.basis = reduced(self.last, table, settings, self.weights)
         self.model = model_of(settings, self.design, self.weights)
         self.folds = self._folds(cv, groups)
         self.tests = self.folds.scored
@@ -103,51 +113,47 @@ class Refits:
         rows = coefficients_of(self.last)
         if self.basis is not None:
             rows = np.hstack([rows[:, : self.head], (self.basis.T @ rows[:, self.head :].T).T])
-        return (self.model.likelihood.spread.T @ rows).ravel()
+        return (self.model.spread.T @ rows).ravel()
 
-    def leave_out(self, method: str, unreliable: str, start: Any = None) -> None:
-        """Find the coefficients without each fold, by the arguments of `approx_cross_validate`.
+    def leave_out(self, method: str, unreliable: str, start: np.ndarray | None = None) -> None:
+        """Find the params without each fold, by the arguments of `approx_cross_validate`.
 
         start: params of the model, where they are not the last step's own, which should be near.
         """
-        check_choice("method", method, METHODS)
         point = self.start if start is None else start
         with blas_for(self.model.n_params**3):
-            self.fit = fit(self.model, point)
+            self.fit = fit(self.model, point, tolerance=TOLERANCE)
             distance = self.fit.standard_errors_between(point, self.fit.params)
             if start is None and distance > CLOSE:
-                warnings.warn(
+                warn(
                     f"the estimator's coefficients are {distance:.2g} standard errors from the "
                     "optimum on X and y: was it fitted to these data, to convergence?",
                     UnconvergedFit,
-                    stacklevel=3,
                 )
             started = time.perf_counter()
             rows, folds = self._solvable(unreliable)
-            params = np.tile(self.fit.params, (len(self.tests), 1))
+            self.points = np.tile(self.fit.params, (len(self.tests), 1))
             if len(rows):
                 self.result = self._result(rows, folds, method, unreliable)
-                params[rows] = self.result.params
-                lost = rows[np.isnan(params[rows]).any(axis=1)].tolist()
+                self.points[rows] = self.result.params
+                lost = rows[np.isnan(self.points[rows]).any(axis=1)].tolist()
                 self.by_theirs |= {fold: self._refit(fold) for fold in lost}
                 self.unreliable[lost] = True
             self.seconds = time.perf_counter() - started
-        self.coefficients = self._coefficients(params)
-
-    def _coefficients(self, params):
-        """(..., K, .) of params (..., D)."""
-        rows = params.reshape(*params.shape[:-1], self.model.n_outputs, -1)
-        return self.model.likelihood.spread @ rows
 
     def _solvable(self, unreliable):
         """(numbers, these folds) that the model can do; `by_theirs` has what they cannot do.
 
-        A fold that omits rows of weight 0 alone is as if it omitted none.
+        A fold that omits rows of weight 0 alone is as if it omitted none. Where LinearRegression
+        dropped directions that X has, by its `tol`, each of its refits drops others.
         """
+        truncated = (
+            self.basis is None and getattr(self.last, "rank_", np.inf) < self.design.shape[1]
+        )
+        self.unreliable = self._lack_a_class(unreliable) | truncated
+        self.by_theirs = {}
         every = np.arange(len(self.folds))
         observed = self.model.observed
-        self.unreliable = np.isin(every, self._without_a_class(unreliable))
-        self.by_theirs = {}
         if observed.all() and not self.unreliable.any():
             return every, self.folds
         kinds = (self.folds.omitted, self.folds.scored)
@@ -159,28 +165,24 @@ class Refits:
         failed = [last for last in self.by_theirs.values() if isinstance(last, Exception)]
         if len(failed) == len(every):
             raise failed[0]
-        rows = np.flatnonzero(solvable)
+        rows = every[solvable]
         parts = [[kind[row] for row in rows] for kind in (omitted, scored)]
         return rows, Folds(*parts, self.folds.n_sites, rows)
 
-    def _without_a_class(self, unreliable):
-        """The folds that leave no row of some class, of which our model knows nothing."""
+    def _lack_a_class(self, unreliable):
+        """Flags of the folds that leave no row of some class, of which our model knows nothing."""
         if not base.is_classifier(self.last):
-            return []
+            return np.zeros(len(self.folds), bool)
         members = (self.outcomes[:, None] == self.last.classes_) & self.model.observed[:, None]
-        counts = members.sum(axis=0)
-        if self.folds.sizes.max() < counts.min():
-            return []
-        left = counts - self.folds.indicator(len(members)) @ members
-        folds, classes = np.nonzero(left == 0)
-        if folds.size and unreliable != "ignore":
-            label = self.last.classes_[classes[0]]
-            first = f"fold {folds[0]} leaves no row of class {label}"
-            if unreliable in ("raise", "certify"):
-                raise NoFiniteOptimum(f"{first}: unreliable='refit' has scikit-learn refit it")
-            count = f"{len(set(folds))} of {len(self.folds)} folds lack a class"
-            warnings.warn(f"{count}, {first}: scikit-learn refits them", UnreliableFolds, 5)
-        return folds
+        left = members.sum(axis=0) - self.folds.indicator(len(members)) @ members
+        lack = (left == 0).any(axis=1)
+        if lack.any() and unreliable != "ignore":
+            fold = np.argmax(lack)
+            label = self.last.classes_[np.argmin(left[fold])]
+            first = f"fold {fold} leaves no row of class {label}"
+            count = f"{lack.sum()} of {len(lack)} folds lack a class"
+            warn(f"{count}, {first}: scikit-learn refits them", UnreliableFolds)
+        return lack
 
     def _refit(self, fold):
         kept = np.delete(np.arange(len(self.outcomes)), self.folds.omitted[fold])
@@ -193,24 +195,15 @@ class Refits:
             return error
 
     def _result(self, rows, folds, method, unreliable):
-        """What a method says of folds, those that it does badly refitted, or told of."""
-        result = METHODS[method](self.fit, folds)
-        if unreliable == "certify":
-            self.certificate = certify(result, complete=True)
-            self.unreliable[rows] |= self.certificate.refitted
-            return self.certificate.result
+        """What a method says of folds, those that it does badly refitted."""
+        settings = {"tolerance": TOLERANCE} if method == "exact" else {}
+        result = METHODS[method](self.fit, folds, **settings)
         is_exact = self.model.quadratic and method == "newton_step"
         if is_exact or method not in APPROXIMATE or unreliable == "ignore":
             return result
         check = check_result(result)
         self.unreliable[rows] |= check.unreliable
-        if unreliable == "refit":
-            return refit_unreliable(result, check)
-        if check.unreliable.any():
-            if unreliable == "raise":
-                raise ValueError(f"{check}: use unreliable='refit', or method='exact'")
-            warnings.warn(f"{check}: use unreliable='refit'", UnreliableFolds, stacklevel=4)
-        return result
+        return refit_unreliable(result, check)
 
     def estimator(self, fold: int | None = None) -> Any:
         """The user's whole object as it would be without a fold; of all rows, if None."""
@@ -218,7 +211,8 @@ class Refits:
         if isinstance(last, Exception):
             raise last
         if last is None:
-            rows = self._coefficients(self.fit.params) if fold is None else self.coefficients[fold]
+            point = self.fit.params if fold is None else self.points[fold]
+            rows = self.model.spread @ point.reshape(self.model.n_outputs, -1)
             if self.basis is not None:
                 rows = np.hstack([rows[:, : self.head], (self.basis @ rows[:, self.head :].T).T])
             last = with_coefficients(self.last, rows)
@@ -227,22 +221,16 @@ class Refits:
     @cached_property
     def predictions(self) -> np.ndarray:
         """E[y | x], (n,) or (n, targets), or P(class) (n, K), of the tests' rows, end to end."""
-        design = np.column_stack([np.ones((len(self.design), self.head)), self.design])
-        if isinstance(self.tests, np.ndarray) and self.tests.shape[1] == 1:
-            scores = np.einsum("fkd,fd->fk", self.coefficients, design[self.tests[:, 0]])
-        else:
-            pairs = zip(self.tests, self.coefficients, strict=True)
-            scores = np.concatenate([design[test] @ rows.T for test, rows in pairs])
+        sites, sizes = end_to_end(self.tests)
+        mean = self.model.family.means(self.model.own_scores(self.points, sites, sizes))
         is_classifier = base.is_classifier(self.last)
-        if is_classifier:
-            scores = np.hstack([0.0 * scores, scores]) if scores.shape[1] == 1 else scores
-            mean = softmax(scores, axis=1)
-        else:
-            mean = self.model.family.mean(scores)
-            mean = mean[:, 0] if np.ndim(self.last.coef_) == 1 else mean
-        ends = np.cumsum(end_to_end(self.tests).sizes)
+        if is_classifier and mean.ndim == 1:
+            mean = np.column_stack([1.0 - mean, mean])
+        if mean.ndim == 1 and np.ndim(self.last.coef_) == 2:
+            mean = mean[:, None]
+        ends = np.cumsum(sizes)
         for fold, last in self.by_theirs.items():
-            rows = slice(ends[fold] - len(self.tests[fold]), ends[fold])
+            rows = slice(ends[fold] - sizes[fold], ends[fold])
             inputs = utils._safe_indexing(self.inputs, self.tests[fold])
             if not is_classifier:
                 mean[rows] = last.predict(inputs)

@@ -2,17 +2,19 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ..checks import NotFinite, check_choice, one_line, real_array
+from ..checks import NotFinite, one_line, warn
+from ..declared import Is, OneOf, Real, declared
 from ..extras import require
 from ..trials import UnconvergedFit, attempt_each, reasons
-from .refits import ACTIONS, Refits
+from .refits import ACTIONS, METHODS, Refits
 from .scoring import fold_scores
 
 base = require("sklearn.base", extra="sklearn")
+exceptions = require("sklearn.exceptions", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
 
 REMEDY = (
@@ -39,18 +41,19 @@ class Tuned:
     rejected: tuple[tuple[float, str], ...] = ()
 
 
+@declared
 def approx_tune(
     estimator: Any,
     X: Any,
     y: Any,
-    values: np.ndarray,
+    values: Annotated[np.ndarray, Real("n_values", above=0.0)],
     *,
     groups: Any = None,
     cv: Any = None,
     scoring: Any = None,
-    params: dict | None = None,
-    method: str = "newton_step",
-    unreliable: str = "refit",
+    params: Annotated[dict, Is()] | None = None,
+    method: Annotated[str, OneOf(*METHODS)] = "newton_step",
+    unreliable: Annotated[str, OneOf(*ACTIONS)] = "refit",
 ) -> Tuned:
     """Choose C or alpha by approximate cross-validation: one fit and its folds for each value.
 
@@ -71,19 +74,13 @@ def approx_tune(
     TypeError: an estimator without C or alpha
     ValueError: values that are not positive, or several scorers
     """
-    values = real_array("values", values, 1)
-    if not (len(values) and values.min() > 0.0):
-        raise ValueError(f"values {values} must be one or more positive numbers")
-    check_choice("unreliable", unreliable, ACTIONS)
     whole = getattr(estimator, "best_estimator_", estimator)
     cv = model_selection.LeaveOneOut() if cv is None else cv
-    refits = Refits(whole, X, y, params, groups, cv, scoring)
+    refits = Refits(whole, X, y, params, groups, cv)
     name = next((name for name in ("C", "alpha") if name in refits.last.get_params()), None)
     if name is None:
         kind = type(refits.last).__name__
-        raise TypeError(
-            f"{kind} has neither C nor alpha: pass a LogisticRegression or a Ridge, say"
-        )
+        raise TypeError(f"{kind} has neither C nor alpha: pass a LogisticRegression or a Ridge")
     scores = np.full(len(values), np.nan)
     errors = scores.copy()
     start = refits.start
@@ -102,8 +99,7 @@ def approx_tune(
     tasks = ((value, row, value) for row, value in enumerate(values.tolist()))
     fitted, rejected = attempt_each("value", trial, tasks, REMEDY)
     if rejected:
-        message = f"approx_tune: rejected values: {reasons(rejected)}"
-        warnings.warn(message, UnconvergedFit, stacklevel=2)
+        warn(f"approx_tune: rejected values: {reasons(rejected)}", UnconvergedFit)
     best = values[np.nanargmax(scores)]
     return Tuned(best, values, scores, errors, fitted[best], rejected)
 
@@ -111,16 +107,17 @@ def approx_tune(
 def _scores_of_folds(refits, scoring):
     """The score of each fold; raises NotFinite where one says nothing of a value."""
     if scoring is None:
-        losses = np.array([np.nan]) if refits.result is None else refits.result.fold_losses
-        scores, undefined = {"score": -losses}, {"score": {}}
+        of_folds = np.array([np.nan]) if refits.result is None else -refits.result.fold_losses
     else:
-        scores, undefined = fold_scores(refits, scoring)
-    if list(scores) != ["score"]:
-        raise ValueError(f"scoring gives {list(scores)}: pass the one scorer to choose by")
-    of_folds = scores["score"]
-    for fold, reason in undefined["score"].items():
-        undefined_there = isinstance(reason, str) or type(reason) is ValueError
-        raise NotFinite(f"fold {fold} has score nan: {reason}") if undefined_there else reason
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", exceptions.UndefinedMetricWarning)
+            try:
+                scores = fold_scores(refits, scoring)
+            except exceptions.UndefinedMetricWarning as undefined:
+                raise NotFinite(str(undefined)) from undefined
+        if list(scores) != ["score"]:
+            raise ValueError(f"scoring gives {list(scores)}: pass the one scorer to choose by")
+        of_folds = scores["score"]
     if not np.isfinite(of_folds).all():
         fold = np.argmin(np.isfinite(of_folds))
         raise NotFinite(f"fold {fold} has score {of_folds[fold]}")

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from scipy.linalg.lapack import dpocon
 
 from ..checks import NotFinite, one_line
@@ -159,23 +159,6 @@ class FoldSolver:
         """`solve` by |H(w_o)|, with the absolute eigenvalues; `solve` where all are positive."""
         return self.solve(vectors, rows)
 
-    def newton(self, params: np.ndarray, vectors: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(`step_from`, the lengths (n,) of these steps, sqrt(v' H(w_o)^-1 v))."""
-        ends = self.step_from(params, vectors)
-        squares = np.einsum("ni,ni->n", vectors, params - ends)
-        return ends, np.sqrt(np.maximum(squares, 0.0))
-
-    def lengths(self, moves: np.ndarray) -> np.ndarray:
-        """sqrt(move' H(w_o) move) of each fold, (n,)."""
-        raise NotImplementedError
-
-    def least_shares(self, factor: np.ndarray) -> np.ndarray:
-        """How much of L L' each H(w_o) has at least, in any direction, (n,); factor: L, lower.
-
-        Of one-row folds L L' is the full H, and `newton` comes first.
-        """
-        raise NotImplementedError
-
 
 class DenseFolds(FoldSolver):
     """One matrix (D, D) a fold; `symmetric` False for the Jacobians of an estimating equation."""
@@ -222,15 +205,6 @@ class DenseFolds(FoldSolver):
             ]
         return np.array(solutions).reshape(vectors.shape)
 
-    def lengths(self, moves: np.ndarray) -> np.ndarray:
-        """sqrt(move' matrix move)."""
-        squares = np.einsum("ni,nij,nj->n", moves, self.matrices, moves, optimize=True)
-        return np.sqrt(np.maximum(squares, 0.0))
-
-    def least_shares(self, factor: np.ndarray) -> np.ndarray:
-        """The least eigenvalues of L^-1 matrix L^-T."""
-        return np.array([least_share(factor, matrix) for matrix in self.matrices])
-
     def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """|matrix|^-1 times one vector a fold."""
         rows = np.arange(len(self.matrices)) if rows is None else rows
@@ -240,13 +214,6 @@ class DenseFolds(FoldSolver):
         for place in np.flatnonzero(bad):
             out[place] = absolute_solve(self.matrices[rows[place]], vectors[place])
         return out
-
-
-def least_share(factor: np.ndarray, matrix: np.ndarray) -> float:
-    """The least eigenvalue of L^-1 matrix L^-T, L the lower `factor`."""
-    half = solve_triangular(factor, matrix, lower=True, check_finite=False)
-    whitened = solve_triangular(factor, half.T, lower=True, check_finite=False)
-    return float(np.linalg.eigvalsh(whitened)[0])
 
 
 def absolute_solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -10,15 +10,9 @@ class AuthorYear(BaseLabelStyle):
 
     def format_labels(self, sorted_entries):
         for entry in sorted_entries:
-            yield f"{authors(entry)}, {entry.fields['year']}"
-
-
-def authors(entry):
-    """The authors of an entry as the text names them."""
-    names = [" ".join(map(str, one.rich_last_names)) for one in entry.persons["author"]]
-    if len(names) > 2:
-        return f"{names[0]} et al."
-    return " and ".join(names)
+            names = [" ".join(map(str, one.rich_last_names)) for one in entry.persons["author"]]
+            authors = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
+            yield f"{authors}, {entry.fields['year']}"
 
 
 class Style(Unsorted):

@@ -13,7 +13,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const place = target.getAttribute("href").startsWith("#") && document.getElementById(hash);
     const caption = place && place.querySelector("figcaption");
     if (caption) return caption.textContent.replace(/#\s*$/, "").trim();
-    const math = place && place.querySelector("mjx-container");
+    const math = place && place.querySelector("math");
     return math ? math.cloneNode(true) : target.dataset.entry;
   }
 

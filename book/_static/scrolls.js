@@ -1,6 +1,6 @@
 /* What is wider than its place scrolls there: it fades at the right edge as long as more follows. */
 document.addEventListener("DOMContentLoaded", () => {
-  const boxes = [...document.querySelectorAll("article :is(figure, pre, div, span.math, mjx-container)")]
+  const boxes = [...document.querySelectorAll("article :is(figure, pre, div, span.math, math)")]
     .filter(box => ["auto", "scroll"].includes(getComputedStyle(box).overflowX));
 
   function mark(box) {

@@ -1,3 +1,1 @@
-"""What only the book needs: data sets, studies, figures, networks, and the ledger of its
-numbers.
-"""
+"""What only the book needs: data sets, studies, figures, networks, the ledger of its numbers."""

@@ -35,8 +35,7 @@ CLAIMS = ROOT / "book" / "claims"
 SCALES = ("quick", "paper")
 PROVENANCES = ("real", "real, partial", "rebuilt", "simulated")
 NEEDS = ("real", "simulated")
-TEXTS = ("source", "shows", "unit", "nothing", "fixed", "changed", "notebook", "figure")
-TEXTS += ("explanation", "stand_in")
+TEXTS = ("unit", "nothing", "fixed", "changed", "notebook", "figure", "explanation", "stand_in")
 
 _COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 _RULE = re.compile(r"(<=|>=|<|>|==) (\S+)(?: ± (\S+))?")
@@ -47,9 +46,7 @@ class LedgerError(ValueError):
 
 
 def holds(rule: str, value: object) -> bool:
-    """Whether `value` meets `rule`: `is true`, `<= x`, `>= x`, `< x`, `> x`, `== x`, `== x ±
-    tol`.
-    """
+    """Whether `value` meets `rule`: `is true`, `<= x`, `>= x`, `< x`, `> x`, `== x ± tol`."""
     parsed = _parsed(rule)
     if parsed is None:
         return value is True
@@ -101,23 +98,20 @@ class Claim:
     parts: tuple = ()
 
     def __post_init__(self):
-        for name in TEXTS:
-            value = getattr(self, name)
-            may_be_absent = name not in ("source", "shows")
-            if not (isinstance(value, str) or (value is None and may_be_absent)):
-                raise LedgerError(f"{self.id}: {name} = {value!r} is not a text")
-        if self.data not in NEEDS:
-            raise LedgerError(f"{self.id}: data = {self.data!r} is neither real nor simulated")
-        if type(self.ours) is not bool:
-            raise LedgerError(f"{self.id}: ours = {self.ours!r} is neither true nor false")
-        if type(self.draws) is not int or self.draws < 2:
-            raise LedgerError(f"{self.id}: draws = {self.draws!r} is no whole number of 2 or more")
-        for name, kind in (("must", dict), ("scales", list | tuple)):
-            value = getattr(self, name)
-            if not isinstance(value, kind) or any(scale not in SCALES for scale in value):
-                raise LedgerError(
-                    f"{self.id}: {name} = {value!r}: the scales are {' and '.join(SCALES)}"
-                )
+        texts = {name: isinstance(getattr(self, name), str | None) for name in TEXTS}
+        meant = texts | {
+            "source": isinstance(self.source, str),
+            "shows": isinstance(self.shows, str),
+            "data": self.data in NEEDS,
+            "ours": type(self.ours) is bool,
+            "draws": type(self.draws) is int and self.draws >= 2,
+            "must": isinstance(self.must, dict) and all(s in SCALES for s in self.must),
+            "scales": isinstance(self.scales, list | tuple)
+            and all(s in SCALES for s in self.scales),
+        }
+        for name, has_meaning in meant.items():
+            if not has_meaning:
+                raise LedgerError(f"{self.id}: {name} = {getattr(self, name)!r} has no meaning")
         for rule in self.must.values():
             try:
                 _parsed(rule)
@@ -129,9 +123,7 @@ class Claim:
         return self.data == "real" and data in ("rebuilt", "simulated")
 
     def judge(self, value: object, data: str, scale: str) -> bool | None:
-        """`True` or `False` by this scale's rule; `None` without a rule or on data that only stand
-        in for the real ones.
-        """
+        """`True` or `False` by this scale's rule; `None` without one or on stand-ins."""
         return None if self.is_stand_in(data) else self.holds(value, scale)
 
     def holds(self, value: object, scale: str) -> bool | None:
@@ -209,3 +201,47 @@ def _known(table, keys, where):
         raise LedgerError(
             f"{where}: no key {', '.join(unknown)}; there are {', '.join(sorted(keys))}"
         )
+
+
+# The kinds of verdict, best first, and what heads their column in the summary.
+KINDS = {
+    "power": "held with power",
+    "held": "held",
+    "failed": "not held",
+    "open": "not testable",
+    "reported": "reported",
+}
+
+
+def kind(claim: Claim, record: dict | None) -> str:
+    """Which of KINDS a record is. *power*: it holds, and doing nothing fails the same rule."""
+    if record is None or record["holds"] is None:
+        return "reported"
+    if record["ok"] is None:
+        return "open"
+    if not record["ok"]:
+        return "failed"
+    return "power" if record["power"] else "held"
+
+
+def words(claim: Claim, record: dict | None) -> str:
+    """The verdict as the book prints it."""
+    if record is None:
+        return "not yet"
+    if record["holds"] is None:
+        return "reported"
+    if record["ok"] is None:
+        outcome = "holds" if record["holds"] else "fails"
+        return f"not testable: {record['data']} data (the rule {outcome} on them)"
+    ours = claim.ours or claim.id.startswith("beyond.")
+    verb = ("held", "not held") if ours else ("reproduced", "not reproduced")
+    if not record["ok"]:
+        return verb[1]
+    scale = "" if record["scale"] == "paper" else " at quick scale"
+    weak = ", without power" if record["power"] is False else ""
+    return f"{verb[0]}{scale}{weak}"
+
+
+def anchor(id: str) -> str:
+    """The HTML id of a claim's row on the scoreboard; a part stands under its claim."""
+    return "claim-" + id.replace(".", "-").replace("_", "-")

@@ -20,25 +20,8 @@ import numpy as np
 from . import whole
 from .claims import CLAIMS, PROVENANCES, ROOT, SCALES, LedgerError, load_claims
 
-KEYS = [
-    "id",
-    "value",
-    "baseline",
-    "draws",
-    "spread",
-    "paper",
-    "holds",
-    "ok",
-    "power",
-    "data",
-    "data_sha256",
-    "scale",
-    "seed",
-    "seconds",
-    "notebook",
-    "commit",
-    "versions",
-]
+KEYS = ["id", "value", "baseline", "draws", "spread", "paper", "holds", "ok", "power"]
+KEYS += ["data", "data_sha256", "scale", "seed", "seconds", "notebook", "commit", "versions"]
 PACKAGES = ("numpy", "scipy", "numba", "autograd", "acvlib")
 
 
@@ -56,9 +39,7 @@ _run = None
 
 
 def begin(notebook, scale, seed):
-    """Start the ledger of one notebook: `begin("01_traffic", scale, seed)`,
-    before anything is recorded.
-    """
+    """Start the ledger of one notebook, before anything is recorded."""
     global _run
     if scale not in SCALES:
         raise LedgerError(f"{notebook}: scale = {scale!r} is not {' or '.join(SCALES)}")
@@ -113,6 +94,26 @@ def record_draws(id, values, data=None, seconds=None, baseline=None):
     return record(id, middle, data, seconds, baseline, draws=len(values), spread=[low, high])
 
 
+def record_table(id, table, data=None, nothing=None, names=None, draws=1):
+    """Record what the claims ask of a table: each of its columns COLUMN as `id.COLUMN`, where there
+    is such a claim. `names` are other endings of columns, "" for `id` itself.
+
+    A DataFrame has a row a draw. A Series has one value a column, of so many `draws`. `nothing`:
+    the same of doing nothing, for each column or one for all; where it has no number, no baseline.
+    """
+    for column, values in table.items():
+        ending = (names or {}).get(column, column)
+        name = f"{id}.{ending}" if ending else id
+        if name not in _run.claims:
+            continue
+        baseline = nothing[column] if type(nothing) is type(table) else nothing
+        baseline = None if np.isnan(np.asarray(baseline, float)).any() else baseline
+        if np.ndim(values):
+            record_draws(name, values, data, baseline=baseline)
+        else:
+            record(name, values, data, baseline=baseline, draws=draws)
+
+
 def _plain(id, value):
     """`value` as JSON has it: numpy scalars and arrays become numbers and lists."""
     try:
@@ -154,16 +155,16 @@ def merge(folder, claims=None):
 
 def judged(measured, claims=None):
     """The records of several notebooks in the order of the claims, which their verdicts are taken
-    from anew. A claim whose parts were recorded, but not itself, gets a record that counts them.
+    from anew; a record whose claim is gone is left out. A claim whose parts were recorded, but not
+    itself, gets a record that counts them.
     """
     claims = load_claims() if claims is None else claims
     records = {}
     for record in measured:
-        if record["id"] not in claims or record["id"] in records:
-            raise LedgerError(
-                f"{record['id']} of {record['notebook']}: not in the claims, or recorded before"
-            )
-        records[record["id"]] = _judged(record, claims[record["id"]])
+        if record["id"] in records:
+            raise LedgerError(f"{record['id']} of {record['notebook']}: recorded before")
+        if record["id"] in claims and not claims[record["id"]].parts:
+            records[record["id"]] = _judged(record, claims[record["id"]])
     for claim in claims.values():
         recorded = [records[part] for part in claim.parts if part in records]
         if recorded and claim.id not in records:
@@ -236,16 +237,16 @@ def problems(records, claims=None):
         for claim in claims.values()
         if claim.notebook and claim.id not in recorded and scales <= set(claim.scales)
     ]
-    leaves = [record for record in records if not claims[record["id"]].parts]
-    return missing + [text for record in leaves for text in _weak(record, claims[record["id"]])]
+    leaves = [(record, claims[record["id"]]) for record in records if record["id"] in claims]
+    return missing + [text for record, claim in leaves for text in _weak(record, claim)]
 
 
 def _weak(record, claim):
     """What keeps the verdict of one record from being evidence."""
-    if record["holds"] is None:
+    rule = claim.must.get(record["scale"])
+    if rule is None or claim.parts:
         return
     if record["ok"] is False and not claim.explanation:
-        rule = claim.must[record["scale"]]
         yield f"{claim.id}: {record['value']!r} does not meet {rule!r}, unexplained"
     if record["baseline"] is None and not claim.nothing:
         yield f"{claim.id}: no baseline: does doing nothing meet the rule too?"
@@ -255,9 +256,7 @@ def _weak(record, claim):
 
 
 def commit():
-    """Short hash of HEAD, `-dirty` with uncommitted work; outside git `$GITHUB_SHA` or
-    `unknown`.
-    """
+    """Short hash of HEAD, `-dirty` with uncommitted work; outside git `$GITHUB_SHA`."""
     git = ["git", "-C", str(ROOT)]
     try:
         head = subprocess.check_output(

@@ -33,35 +33,22 @@ def fingerprint(code: str) -> str:
     """A checksum of what Python code does: of its syntax tree without docstrings and without the
     texts that it raises or warns with.
     """
-    return _short(repr(_shape(ast.parse(code))))
-
-
-def _short(text):
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _shape(node, in_message=False):
-    """A syntax tree as nested lists, the same in all versions of Python: no empty fields."""
-    kind = type(node)
-    if kind is list:
-        return [_shape(item, in_message) for item in node]
-    if not isinstance(node, ast.AST):
-        return node
-    in_message = in_message or kind is ast.Raise or (kind is ast.Call and _is_warning(node.func))
-    if in_message and kind in (ast.Constant, ast.JoinedStr):
-        return "words"
-    if kind in _DOCUMENTED and ast.get_docstring(node, clean=False) is not None:
-        node.body = node.body[1:]
-    shape = [kind.__name__]
-    for name in kind._fields:
-        value = getattr(node, name, None)
-        if value is not None and value != [] and name != "ctx":
-            shape.append((name, _shape(value, in_message)))
-    return shape
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        call = node.exc if isinstance(node, ast.Raise) else node
+        if isinstance(call, ast.Call) and (call is not node or _is_warning(call.func)):
+            call.args = call.args[1:]
+    return _short(ast.unparse(tree))
 
 
 def _is_warning(called):
     return isinstance(called, ast.Attribute) and called.attr == "warn"
+
+
+def _short(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
@@ -170,13 +157,12 @@ def in_words(run: dict, since: list[str]) -> str:
 def deliver(staging: Path, folder: Path, name: str, run: dict) -> None:
     """Move every staged file of a run into its place, and remove what only an earlier run made.
 
-    The record of the run goes last. Stopped before, the one that is there names at least the files
-    that are there, and has no origin: the notebook runs again.
+    The record of the run goes last: stopped before, there is none, and the notebook runs again.
     """
     record = folder / "runs" / f"{name}.json"
     new = [str(path.relative_to(staging)) for path in staging.rglob("*") if path.is_file()]
     old = run_of(name, folder).get("files", [])
-    write(record, json.dumps({"files": sorted({*old, *new})}))
+    record.unlink(missing_ok=True)
     for file in new:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (staging / file).replace(folder / file)

@@ -17,8 +17,7 @@ from pathlib import Path
 import jupytext
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from .claims import Claim, LedgerError, load_claims
-from .verdicts import anchor, kind, words
+from .claims import Claim, LedgerError, anchor, kind, load_claims, words
 
 NOT_MEASURED = "(not in this run)"
 _ROLE = re.compile(r"\{(value|verdict|given)\}`([^`]+)`")

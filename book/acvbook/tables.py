@@ -46,6 +46,8 @@ _HEADING = re.compile(r"(<th[^>]*>)([^<]+)(?=</th>)")
 _ROW = re.compile(r"<tr[^>]*>.*?</tr>", re.DOTALL)
 _CELL = re.compile(r"(?<=<td>)[^<]*(?=</td>)")
 _DECIMAL = re.compile(r"-?\d*\.\d+(?:e[+-]\d+)?")
+_SHORT = re.compile(r"\b(aic|bfgs|bic|elpd|em|icl|ij|ns|psis|std|theta)\b")
+_IN_FULL = {"ns": "Newton step", "std": "SD", "theta": "θ"}  # the others are written in capitals
 DIGITS = 3
 WIDE = 7  # columns of numbers from which on a table is set smaller
 
@@ -56,7 +58,12 @@ def readable(html: str) -> str:
 
 
 def _heading(match):
-    return match[1] + words(match[2])
+    return match[1] + _SHORT.sub(_in_full, words(match[2]))
+
+
+def _in_full(word):
+    """An abbreviation of a name as it is written in prose."""
+    return _IN_FULL.get(word[0], word[0].upper())
 
 
 def words(name: str) -> str:

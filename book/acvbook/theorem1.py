@@ -15,6 +15,17 @@ import acvlib as acv
 
 LARGEST = 10.0  # radius at which the search for one ends: curvatures are then e^10 times smaller
 MARGIN = 1.001  # of the radius over C_op delta, so that the search ends
+STEEPEST = float(np.log(2 + np.sqrt(3)))  # where |third| is largest: mean = 1/2 +- sqrt(3)/6
+# (third derivative of the loss by its second, where the second is largest, where |third| is) inside
+# an interval of eta, in which the second is least at an end.
+THIRDS = {
+    "logistic": (
+        lambda curvature, eta: -curvature * np.tanh(0.5 * eta),
+        [0.0],
+        [-STEEPEST, STEEPEST],
+    ),
+    "poisson": (lambda curvature, eta: curvature, [], []),
+}
 
 
 @dataclass(frozen=True)
@@ -44,17 +55,16 @@ class Ball:
 
     Raises
     ------
-    ValueError: several predictors; a site_penalty, which is part of every term; or a family whose
-        curvature may be least inside an interval.
+    ValueError: a family that is not in `THIRDS`, or a site_penalty, which is part of every term.
     """
 
     def __init__(self, model, params, radius):
-        if model.family == "multinomial" or model.n_outputs > 1:
-            raise ValueError("there are no constants of several classes or targets: fit one alone")
+        name = model.family.name
+        if name not in THIRDS:
+            raise ValueError(f"the {name} family has no constants: there are those of {[*THIRDS]}")
         if model.site_penalty:
             raise ValueError("site_penalty > 0 is part of every term: there is no bound for it")
-        if not model.family.log_concave:
-            raise ValueError(f"the curvature of {model.family.name} may be least inside the ball")
+        self._third, self._curvature_peaks, self._third_peaks = THIRDS[name]
         self.model = model
         self.n_terms = model.n_sites + np.any(model.penalty)
         self._length = np.linalg.norm(model.design, axis=1)
@@ -76,17 +86,19 @@ class Ball:
 
     def l_h(self):
         """A Lipschitz constant of |h|_2 / sqrt(N)."""
-        family = self.model.family
-        third = self._largest(family.third, family.third_peaks)
+        third = self._largest(self._of_third, self._third_peaks)
         return np.linalg.norm(third * self._length**3) / np.sqrt(self.n_terms)
 
     def deltas(self, folds):
         """delta of Condition 1 for each fold's weights, (n_folds,)."""
         family = self.model.family
         slope = self._largest(family.slope, ()) * self._total
-        curvature = self._largest(family.curvature, family.curvature_peaks) * self._total**2
+        curvature = self._largest(family.curvature, self._curvature_peaks) * self._total**2
         omitted = folds.indicator(self.model.n_sites)
         return np.maximum(omitted @ slope, omitted @ curvature) / self.n_terms
+
+    def _of_third(self, eta, y):
+        return self._third(self.model.family.curvature(eta, y), eta)
 
     def _largest(self, function, peaks):
         """sup |s function(eta, y)|, which is attained at an end or at a peak inside."""

@@ -38,6 +38,14 @@ def _kind(must, make):
     return odd
 
 
+def without(table, *names):
+    return {name: kind for name, kind in table.items() if name not in names}
+
+
+def only(table, *names):
+    return {name: table[name] for name in names}
+
+
 class Pair(tuple):
     """(odd value, plain value that it is equal to)."""
 
@@ -175,17 +183,11 @@ COUNTS = (
 )
 LABELS = COUNTS | OTHER_LENGTH  # whole numbers that stand for classes
 
-SITE_TYPES = kinds(
-    "same",
-    list=lambda a: a.tolist(),
-    tuple=lambda a: tuple(a.tolist()),
-    strided=_strided,
-    read_only=_frozen,
-    big_endian=lambda a: a.astype(">i8"),
-    int8=lambda a: a.astype(np.int8),
-    uint8=lambda a: a.astype(np.uint8),
-    uint64=lambda a: a.astype(np.uint64),
-) | kinds("equal", pandas=_pandas, float64=lambda a: a.astype(float))
+SITE_TYPES = (
+    only(VIEWS, "list", "tuple", "strided", "read only", "big endian")
+    | only(WHOLE_TYPES, "int8", "uint8", "uint64")
+    | kinds("equal", pandas=_pandas, float64=lambda a: a.astype(float))
+)
 NOT_SITES = kinds(
     "refuse",
     None_=constant(None),
@@ -259,19 +261,15 @@ FOLDS = (
 )
 
 
-def _weights(must):
-    return kinds(
-        must,
+# A model reads params and weights through autograd: what numpy takes for an array is one.
+WEIGHTS = (
+    without(VIEWS | NOT_ARRAYS | EMPTY | OTHER_LENGTH, "sparse")
+    | kinds(
+        "refuse",
         negative=lambda a: _with(a, -1.0),
         nan=lambda a: _with(a, np.nan),
         inf=lambda a: _with(a, np.inf),
     )
-
-
-# A model reads params and weights through autograd: what numpy takes for an array is one.
-WEIGHTS = (
-    {k: v for k, v in (VIEWS | NOT_ARRAYS | EMPTY | OTHER_LENGTH).items() if k != "sparse"}
-    | _weights("refuse")
     | kinds(
         "same",
         float32=lambda a: a.astype(np.float32),
@@ -281,7 +279,7 @@ WEIGHTS = (
     | kinds("sane", zeros=np.zeros_like, huge=lambda a: a * 1e200, tiny=lambda a: a * 1e-300)
 )
 PARAMS = (
-    {k: v for k, v in (VIEWS | NOT_ARRAYS | EMPTY | OTHER_LENGTH).items() if k != "sparse"}
+    without(VIEWS | NOT_ARRAYS | EMPTY | OTHER_LENGTH, "sparse")
     | kinds("nan", nan=lambda a: np.full(a.shape, np.nan))
     | kinds(
         "same",
@@ -304,9 +302,7 @@ NOT_NUMBERS = kinds(
     a_function=constant(np.sin),
 )
 NUMBER_TYPES = kinds(
-    "same",
-    float32=lambda v: Pair((np.float32(v), float(np.float32(v)))),
-    numpy=np.float64,
+    "same", float32=lambda v: Pair((np.float32(v), float(np.float32(v)))), numpy=np.float64
 ) | kinds(
     "equal",
     zero_axes=np.array,
@@ -336,10 +332,7 @@ WHOLE = (
     NOT_NUMBERS
     | INFINITE
     | kinds(
-        "refuse",
-        negative=constant(-1),
-        far_negative=constant(-(10**6)),
-        fraction=lambda v: v + 0.5,
+        "refuse", negative=constant(-1), far_negative=constant(-(10**6)), fraction=lambda v: v + 0.5
     )
     | kinds("same", numpy=np.int64, int8=np.int8, uint64=np.uint64)
     | kinds("equal", float=float, zero_axes=np.array, bool=constant(Pair((True, 1))))
@@ -373,15 +366,9 @@ RNG = kinds(
     class_=constant(np.random.Generator),
 ) | kinds("equal", number=constant(Pair((5, np.random.default_rng(5)))))
 FLAGS = (
-    kinds(
-        "same",
-        list=lambda a: a.tolist(),
-        ints=lambda a: a.astype(int),
-        uint8=lambda a: a.astype(np.uint8),
-        floats=lambda a: a.astype(float),
-        strided=_strided,
-        read_only=_frozen,
-    )
+    only(VIEWS, "list", "strided", "read only")
+    | only(WHOLE_TYPES, "uint8")
+    | kinds("same", ints=lambda a: a.astype(int), floats=lambda a: a.astype(float))
     | kinds("equal", pandas=_pandas, object=lambda a: a.astype(object))
     | kinds(
         "refuse",
@@ -402,19 +389,11 @@ FLAGS = (
     | kinds("sane", all_observed=np.ones_like)
 )
 EDGES = (
-    kinds(
-        "same",
-        list=lambda a: a.tolist(),
-        tuple=lambda a: tuple(map(tuple, a.tolist())),
-        fortran=np.asfortranarray,
-        strided=_strided,
-        read_only=_frozen,
-        big_endian=lambda a: a.astype(">i8"),
-        int8=lambda a: a.astype(np.int8),
-        uint64=lambda a: a.astype(np.uint64),
-        turned=lambda a: a[:, ::-1],
-    )
+    VIEWS
+    | only(WHOLE_TYPES, "int8", "uint64")
+    | kinds("same", turned=lambda a: a[:, ::-1])
     | kinds("equal", pandas=_pandas, float64=lambda a: a.astype(float))
+    | only(NOT_ARRAYS, "None ", "strings", "masked", "complex")
     | kinds(
         "refuse",
         repeated=lambda a: np.append(a, a[:1], 0),
@@ -429,13 +408,9 @@ EDGES = (
         matrix=lambda a: np.eye(12, dtype=int),
         flat=np.ravel,
         triples=lambda a: np.column_stack([a, a[:, 0]]),
-        None_=constant(None),
         string=constant("edges"),
-        strings=lambda a: a.astype(str),
-        masked=lambda a: np.ma.masked_equal(a, 0),
         mask=lambda a: a > 1,
         dict=lambda a: dict(a.tolist()),
-        complex=lambda a: a + 0j,
     )
     | kinds(
         "sane",
@@ -453,7 +428,3 @@ OBJECTS = kinds(  # in place of a model, a fit, a result, a learner
     array=constant(np.ones(3)),
     its_class=type,
 )
-
-
-def without(table, *names):
-    return {name: kind for name, kind in table.items() if name not in names}

@@ -2,14 +2,11 @@
 
 import argparse
 import ast
+import multiprocessing
 import os
-import pickle
 import re
 import resource
-import select
-import signal
 import sys
-import time
 import traceback
 import warnings
 from collections import Counter
@@ -29,6 +26,7 @@ from acvlib.treecv import LearnerCV
 
 from .calls import CALLS, other_result
 
+FORK = multiprocessing.get_context("fork")
 SECONDS = 10.0
 MEMORY = 3 * 2**30  # beyond what the parent has
 LIBRARY = str(Path(acvlib.__file__).parent)
@@ -70,31 +68,26 @@ def cases(n_calls, seed):
 
 def numbers(found):
     """The arrays that an answer is made of, in order."""
-    if found is None or isinstance(found, str):
-        return []
     if isinstance(found, Folds):
-        return [*map(np.asarray, [*found.omitted, *found.scored])]
-    if isinstance(found, CVResult):
-        return [found.params, np.concatenate(found.losses), found.fold_losses]
-    if isinstance(found, LearnerCV):
-        return [found.pointwise, found.fold_of]
-    if isinstance(found, Fit):
-        return [found.params, np.asarray(found.objective)]
-    if isinstance(found, pd.DataFrame):
-        return [found.select_dtypes("number").to_numpy(float)]
-    if scipy.sparse.issparse(found):
-        return [found.toarray()]
-    if isinstance(found, dict):
-        return [array for part in found.values() for array in numbers(part)]
-    if is_dataclass(found):
-        names = [field.name for field in fields(found) if field.name != "seconds"]
-        return [array for name in names for array in numbers(getattr(found, name))]
-    if isinstance(found, list | tuple):
-        return [array for part in found for array in numbers(part)]
-    array = np.asarray(found)
-    if array.dtype.kind in "biufc":
-        return [array]
-    return []
+        parts = [*found.omitted, *found.scored]
+    elif isinstance(found, CVResult):
+        parts = [found.params, np.concatenate(found.losses), found.fold_losses]
+    elif isinstance(found, LearnerCV):
+        parts = [found.pointwise, found.fold_of]
+    elif isinstance(found, Fit):
+        parts = [found.params, found.objective]
+    elif isinstance(found, dict):
+        parts = found.values()
+    elif is_dataclass(found):
+        parts = [getattr(found, each.name) for each in fields(found) if each.name != "seconds"]
+    elif isinstance(found, list | tuple):
+        parts = found
+    else:
+        if isinstance(found, pd.DataFrame):
+            found = found.select_dtypes("number").to_numpy(float)
+        array = found.toarray() if scipy.sparse.issparse(found) else np.asarray(found)
+        return [array] if array.dtype.kind in "biufc" else []
+    return [array for part in parts for array in numbers(part)]
 
 
 def same(found, expected):
@@ -193,13 +186,8 @@ def fault(odd, call, found, marked, expected, arguments):
         wanted = wanted[::-1] if odd.must == "turned" else wanted
         return "" if same(found, wanted) else "differs from the equal input"
     undefined = any(np.isnan(part).any() for part in numbers(found))
-    if not marked and (
-        undefined
-        and not call.undefined
-        or not all(finite)
-        and not call.unbounded
-        and not call.undefined
-    ):
+    unmarked = not marked and not call.undefined
+    if unmarked and (undefined or not all(finite) and not call.unbounded):
         return "is not finite, and nothing says so"
     if call.law is not None and not marked:
         try:
@@ -215,51 +203,31 @@ def fault(odd, call, found, marked, expected, arguments):
 
 def forked(case, seconds=SECONDS):
     """The verdict on a case, found in a child process."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reader)
-        _work(case, writer)
-    os.close(writer)
-    data = _read(reader, time.monotonic() + seconds)
-    if data is None:
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if data is None:
-        return "hang", f"more than {seconds:g} s"
-    if os.WIFSIGNALED(status) or not data:
-        return "crash", f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "no answer"
-    return pickle.loads(data)
+    reader, writer = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=_work, args=(case, writer))
+    child.start()
+    writer.close()
+    try:
+        return reader.recv() if reader.poll(seconds) else ("hang", f"more than {seconds:g} s")
+    except EOFError:
+        child.join()
+        return "crash", f"exit code {child.exitcode}"
+    finally:
+        child.kill()
+        child.join()
 
 
 def _work(case, writer):
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (own + MEMORY, own + MEMORY))
     try:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-        own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (own + MEMORY, own + MEMORY))
-        try:
-            verdict = judge(case)
-        except BaseException as error:  # of the harness itself
-            verdict = "cryptic", f"the attack itself: {type(error).__name__}: {error}"[:200]
-        os.write(writer, pickle.dumps(verdict))
-    finally:
-        os._exit(0)
-
-
-def _read(reader, until):
-    """All that the child writes; None if it takes too long."""
-    data = b""
-    with os.fdopen(reader, "rb", 0) as pipe:
-        while True:
-            ready, _, _ = select.select([pipe], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
-                return None
-            more = pipe.read(65536)
-            if not more:
-                return data
-            data += more
+        verdict = judge(case)
+    except BaseException as error:  # of the harness itself
+        verdict = "cryptic", f"the attack itself: {type(error).__name__}: {error}"[:200]
+    writer.send(verdict)
 
 
 def warm_up(names):
@@ -293,18 +261,13 @@ def attack(chosen, seconds=SECONDS, watch=None):
 
 def table(counts):
     """The counts of each function, and of all."""
-    names = list(dict.fromkeys(name for name, _ in counts))
-    lines = [f"{'function':42}{'calls':>7}" + "".join(f"{verdict:>9}" for verdict in VERDICTS)]
     total = Counter()
-    for name in sorted(names):
-        row = Counter({verdict: counts[name, verdict] for verdict in VERDICTS})
-        total += row
-        lines.append(_row(name, row))
-    return "\n".join([*lines, _row("all", total)])
-
-
-def _row(name, row):
-    return f"{name:42}{sum(row.values()):7}" + "".join(f"{row[verdict]:9}" for verdict in VERDICTS)
+    rows = {}
+    for (name, verdict), count in sorted(counts.items()):
+        rows.setdefault(name, Counter())[verdict] += count
+        total[verdict] += count
+    frame = pd.DataFrame({**rows, "all": total}).T.reindex(columns=VERDICTS).fillna(0).astype(int)
+    return frame.assign(calls=frame.sum(axis=1)).to_string()
 
 
 def main():

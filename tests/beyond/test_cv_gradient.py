@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.model import ModelDefaults
-from acvlib.models import GLM, HMM, FeatureCRF, HiddenMRF, LinearChainCRF, PoissonTraffic
+from acvlib.models import GLM, HMM, HiddenMRF, LinearChainCRF, PoissonTraffic
 from acvlib.models.traffic.prior import TrafficPrior
+from acvlib.trials import UnconvergedFit
 from acvlib.weighting import hide_labels
 
 RNG = np.random.default_rng(8)
@@ -26,7 +26,7 @@ SCORES = [RNG.standard_normal((5, 3)) for _ in TAGS]
 BLOCK = np.repeat(np.arange(3), [3, 9, 3])
 WORDS = [[{"w": f"{RNG.integers(5)}", "s": f"{t % 2}"} for t in range(5)] for _ in range(12)]
 NAMES = [["ab"[int(RNG.random() < 0.5 + 0.4 * (word["w"] == "1"))] for word in s] for s in WORDS]
-CRF = FeatureCRF(WORDS, NAMES)
+CRF = acv.FeatureCRF(WORDS, NAMES)
 IS_LINK = CRF.free >= 2 * len(CRF.names)
 GRID = np.array([(i, i + 1) for i in range(14)] + [(i, i + 5) for i in range(10)])
 CRIMES = RNG.poisson(np.where(np.arange(15) % 5 < 2, 3.0, 9.0))
@@ -95,7 +95,7 @@ CASES = {
         np.arange(60).reshape(6, 10),
     ),
     "features": (
-        lambda a: FeatureCRF(CRF.sentences, NAMES, np.where(IS_LINK, a[0], a[1])),
+        lambda a: acv.FeatureCRF(CRF.sentences, NAMES, np.where(IS_LINK, a[0], a[1])),
         [1.0, 2.0],
         np.arange(12).reshape(4, 3),
     ),

@@ -120,7 +120,7 @@ def test_models_that_are_no_series_are_refused(rng):
     with pytest.raises(TypeError, match="under keep_latents"):
         acv.leave_future_out(acv.fit(DROPPING), [10, 15])
     x = rng.standard_normal((3, 30))
-    several = GaussianHMM(list(x), 2)
+    several = GaussianHMM(list(x), 2, sites="steps")
     with pytest.raises(ValueError, match="3 sequences"):
         quietly(acv.fit(several), [50, 60])
 

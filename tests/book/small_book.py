@@ -1,5 +1,5 @@
 """A book of two notebooks that builds in about a second, made of the real Makefile, dodo.py, tools
-and acvbook; stubs take the place of Jupyter Book, of npm and of kernels.
+and acvbook; stubs take the place of Jupyter Book and of kernels.
 """
 
 import os
@@ -47,7 +47,9 @@ STUBS = {
 import pathlib, sys
 def main():
     source, output = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[4], "_build", "html")
-    output.mkdir(parents=True)
+    scripts = output / "_static" / "scripts"
+    scripts.mkdir(parents=True)
+    (scripts / "fontawesome.js").touch()
     pages = [source / "scoreboard.md", *sorted(source.glob("figures/*.svg"))]
     text = "".join(f"{page.name} {page.read_text()}" for page in pages)
     page = "<html><head><title>Demo</title></head><body><article>{}</article></body></html>"
@@ -97,7 +99,6 @@ class SmallBook:
         no_cache = shutil.ignore_patterns("__pycache__")
         for name in ("tools", "book/acvbook"):
             shutil.copytree(ROOT / name, self.root / name, ignore=no_cache)
-        self.write("tools/npm_package.py", NPM_PACKAGE)
         self.write("acvlib/__init__.py", "")
         self.write("book/claims/papers.toml", PAPERS)
         self.write("book/claims/demo.toml", CLAIMS)
@@ -109,6 +110,8 @@ class SmallBook:
         self.write("book/fold_sizes.md", "# Sizes\n\n<!-- fold sizes -->\n")
         self.write("tools/fold_sizes.py", FOLD_SIZES)
         self.write("book/api.md", "# Reference\n\n<!-- api -->\n")
+        for name in ("scoreboard", "benchmarks"):
+            self.write(f"book/{name}.md", f"<!-- {name} -->\n")
         for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
             self.write(name, "")
         self.write("book/published/ledger.json", "[]")
@@ -165,14 +168,6 @@ class SmallBook:
         log = self.root / "executions"
         lines = log.read_text().splitlines() if log.exists() else []
         return [(line.split()[0], int(line.split()[1])) for line in lines]
-
-
-NPM_PACKAGE = """
-import pathlib, sys
-from acvbook.whole import write
-file = {"mathjax": "node-main.js", "axe-core": "axe.min.js"}[sys.argv[1]]
-write(pathlib.Path(sys.argv[2], file), "")
-"""
 
 
 def wait_for(condition, seconds=20):

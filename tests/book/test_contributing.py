@@ -79,7 +79,6 @@ def test_add_a_family(monkeypatch):
         loss=lambda eta, y: anp.logaddexp(y - eta, eta - y),
         slope=lambda eta, y: np.tanh(eta - y),
         curvature=lambda eta, y: 1.0 / np.cosh(eta - y) ** 2,
-        third=lambda eta, y: -2.0 * np.tanh(eta - y) / np.cosh(eta - y) ** 2,
         mean=lambda eta: eta,
         link=lambda mean: mean,
         accepts=np.isfinite,

@@ -8,10 +8,8 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from acvbook.gene_clusters import GeneClusters, newton
-from acvbook.gene_clusters.spline import spline_basis
+from acvbook.gene_clusters.regression import spline_basis
 from autograd import grad, jacobian
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from oracles.wrappers import ByAutograd
 from scipy.optimize import minimize
@@ -100,14 +98,6 @@ def test_stage_one_is_the_gradient_of_its_divergence(model, point):
     assert_allclose(one.residual(genes, weights), grad(divergence)(genes), rtol=1e-9, atol=1e-9)
 
 
-def test_packing_and_unpacking_are_inverse(model, point):
-    assert_allclose(model.pack(model.unpack(point[0])), point[0], rtol=1e-12, atol=1e-12)
-    genes = model.split(point[0])[0]
-    assert_allclose(
-        model.stage_one.pack(model.stage_one.unpack(genes)), genes, rtol=1e-12, atol=1e-14
-    )
-
-
 # stage two
 
 
@@ -133,19 +123,6 @@ def test_clustering_is_a_gaussian_mixture(model, point):
     positions = two.positions(regression)
     assert_allclose(two.objective(clusters, positions), total, rtol=1e-10)
     assert_allclose(two.memberships(clusters, positions), members, atol=1e-10)
-
-
-def test_stage_two_is_the_gradient_of_its_objective(model, point):
-    genes, clusters = model.split(point[0])
-    two, positions = model.stage_two, model.stage_two.positions(model.stage_one.unpack(genes))
-    slope = grad(lambda c: two.objective(c, positions))(clusters)
-    assert_allclose(two.gradient(clusters, positions), slope, rtol=1e-9, atol=1e-9)
-
-
-def test_what_is_clustered_is_the_curve_less_its_mean(model):
-    curve = model.basis @ np.arange(1.0, 1.0 + model.basis.shape[1])
-    seen = model.curves @ (model.stage_two.transform @ np.arange(1.0, 1.0 + model.basis.shape[1]))
-    assert_allclose(seen, curve - curve.mean(), atol=1e-12)
 
 
 def test_damped_newton_ends_where_a_trust_region_does(model):
@@ -176,45 +153,8 @@ def test_h_and_j_equal_autograds(model, point, dense):
     assert_allclose(dense[0][3] @ matrix, dense[0][3] @ dense[0], rtol=1e-9, atol=1e-9)
 
 
-def test_h_is_sparse_and_not_symmetric(model, dense):
-    n, q, m = (
-        len(model.expression),
-        model.stage_one.size,
-        len(model.split(model.initial_params())[1]),
-    )
-    assert len(dense[0]) == n * q + m == n * (5 + 15 + 1) + 3 * 5 - 1
-    assert (dense[0][: n * q, n * q :] == 0).all()
-    assert (dense[0][n * q :, : n * q] != 0).any()
-    own = np.kron(np.eye(n), np.ones((q, q))) == 1
-    assert (dense[0][: n * q, : n * q][~own] == 0).all()
-
-
-@pytest.mark.parametrize("damping", [0.0, 0.7])
-def test_h_solves(model, point, dense, damping):
-    solve = model.derivatives.hessian(*point).damped(damping).solve
-    damped = dense[0] + damping * np.eye(len(dense[0]))
-    right = np.random.default_rng(0).standard_normal((len(damped), 3))
-    assert_allclose(damped @ solve(right), right, atol=1e-8)
-    assert_allclose(solve(right[:, 0]), solve(right)[:, 0], atol=1e-12)
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-def test_the_coupling_is_adjoint_to_its_transpose(model, point, seed):
-    coupling = model.derivatives.hessian(*point).coupling
-    rng = np.random.default_rng(seed)
-    left, right = rng.standard_normal(coupling.shape[0]), rng.standard_normal(coupling.shape[1])
-    assert_allclose(left @ (coupling @ right), right @ (coupling.T @ left), rtol=1e-9, atol=1e-9)
-
-
 def test_derivatives_agree_with_differences(model, fit):
     acv.check_model(model, fit.params, np.random.default_rng(0))
-
-
-def test_the_metric_is_each_stages_curvature(model, fit):
-    matrix = jacobian(model.residual)(fit.params, np.ones(model.n_sites))
-    cut = model.split(fit.params)[0].size
-    matrix[cut:, :cut] = 0
-    assert_allclose(fit.metric.toarray(), matrix, rtol=1e-8, atol=1e-8)
 
 
 # rungs
@@ -239,90 +179,7 @@ def test_the_sparse_jackknife_equals_the_dense_one(model, fit, folds):
     assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("rung", [acv.newton_step, acv.frozen_newton])
-def test_sparse_steps_equal_dense_ones(model, fit, rung):
-    results = [rung(each, FOLDS[2:4]) for each in (fit, replace(fit, model=ByAutograd(model)))]
-    assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
-
-
-def test_the_jackknife_of_many_folds_takes_one_hessian(model, fit):
-    result = acv.infinitesimal_jackknife(fit, FOLDS * 10)
-    assert result.evaluations == {"cross": 1, "heldout": 50}
-    for row in range(len(FOLDS)):
-        assert_allclose(result.params[row :: len(FOLDS)] - result.params[row], 0.0, atol=1e-12)
-
-
-def test_the_jackknife_is_exact_to_first_order_in_the_weights(model, fit):
-    """Halving the share of a time that is taken away divides the error by four."""
-    cross = model.derivatives.cross_matrix(fit.params, np.ones(model.n_sites))
-    slope, gone = fit.hessian.solve(cross), np.eye(model.n_sites)[2]
-    errors = []
-    for share in (0.04, 0.02, 0.01):
-        refit = model.solve(fit.params, 1.0 - share * gone).params
-        errors.append(np.linalg.norm(refit - (fit.params + slope @ (share * gone))))
-    assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 4.0, rtol=0.1)
-
-
-def test_repeated_frozen_steps_converge_to_the_solution_of_slightly_changed_weights(model, fit):
-    weights = 1.0 - 0.05 * np.eye(model.n_sites)[4]
-    refit, solve = model.solve(fit.params, weights).params, fit.hessian.solve
-    params, errors = fit.params, []
-    for _ in range(8):
-        params = params - solve(model.residual(params, weights))
-        errors.append(np.linalg.norm(params - refit))
-    assert errors[-1] < 1e-4 * errors[0]
-
-
 # scoring
-
-
-def test_errors_written_out(model, fit):
-    named, own = model.unpack(fit.params), model.split(fit.params)[1]
-    positions = model.stage_two.positions(model.stage_one.solve(np.ones(9)))
-    members = model.stage_two.memberships(own, positions)
-    errors = model.errors(fit.params)
-    for g in range(3):
-        curve = sum(
-            z * model.curves @ mu for z, mu in zip(members[g], named.centroids, strict=True)
-        )
-        assert_allclose(
-            errors[g], model.expression[g] - model.expression[g].mean() - curve[:, None], atol=1e-12
-        )
-    assert_allclose(model.heldout_loss(fit.params, np.array([1, 4]))[1], abs(errors[:, 4]).mean())
-
-
-def test_training_genes_as_test_genes_have_the_training_errors(model, fit):
-    assert_allclose(
-        model.errors_on(model.expression[:5], fit.params), model.errors(fit.params)[:5], atol=1e-10
-    )
-
-
-def test_assignment_by_kept_times_uses_the_regressions_in_params(model, fit):
-    kept = GeneClusters(
-        model.expression, model.basis, 3, concentration=1.5, assigned_by="kept times"
-    )
-    refit = acv.exact(fit, FOLDS[3:4]).params[0]
-    assert_allclose(kept.errors(fit.params), model.errors(fit.params), atol=1e-10)
-    assert abs(kept.errors(refit) - model.errors(refit)).max() > 1e-4
-
-
-def test_offsets_of_genes_do_not_matter(model, fit):
-    moved = GeneClusters(
-        model.expression + np.arange(9.0)[:, None, None], model.basis, 3, concentration=1.5
-    )
-    other = acv.fit(moved)
-    assert_allclose(
-        moved.unpack(other.params).centroids, model.unpack(fit.params).centroids, atol=1e-7
-    )
-    for rung in (acv.infinitesimal_jackknife, acv.exact):
-        results = rung(fit, FOLDS), rung(other, FOLDS)
-        assert_allclose(*[result.fold_losses for result in results], atol=1e-7)
-
-
-def test_the_same_seed_gives_the_same_fit(model):
-    starts = [model.initial_params(np.random.default_rng(seed)) for seed in (5, 5)]
-    assert (starts[0] == starts[1]).all()
-    assert (model.initial_params() == model.initial_params()).all()
 
 
 # the basis
@@ -338,15 +195,3 @@ def test_the_spline_reproduces_cubics_and_levels(df):
     for power in range(4):
         curve = np.where(early, (HOURS / 24) ** power, 0.0)
         assert_allclose(basis @ np.linalg.lstsq(basis, curve, rcond=None)[0], curve, atol=1e-10)
-
-
-def test_inner_knots_are_equally_spaced():
-    """Between knots a cubic's fourth differences vanish; across one they need not."""
-    times = np.linspace(0.0, 60.0, 61)
-    kinks = (
-        abs(np.diff(spline_basis(np.append(times, 100.0), 6, 1)[:-1, :6], n=4, axis=0)).max(axis=1)
-        > 1e-10
-    )
-    assert set(np.flatnonzero(kinks) // 20) == {0, 1}
-    assert not kinks[:16].any()
-    assert not kinks[21:36].any()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from acvbook.lissa import Disagreement, largest_eigenvalue, lissa
+from acvbook.lissa import largest_eigenvalue, lissa
 from numpy.testing import assert_allclose
 
 
@@ -33,41 +33,25 @@ def test_with_all_of_h_it_is_the_solution(products):
     found = lissa(products, b, rng, damping=0.2)
     assert_allclose(found.x, np.linalg.solve(products.matrix + 0.2 * np.eye(5), b.T).T, rtol=1e-4)
     assert found.agrees.all()
-    assert (found.spread == 0.0).all()
-    assert found.products >= 200 * 3
 
 
 def test_more_sites_in_a_sample_come_nearer(products):
-    b = np.random.default_rng(1).standard_normal((1, 5))
-    distance = {}
-    for size in (20, 200):
-        found = lissa(
-            products, b, np.random.default_rng(3), size=size, scale=30.0, depth=600, tolerance=1.0
-        )
-        distance[size] = found.distance[0]
-    assert distance[200] < 1e-3 < distance[20] < 0.5
+    b, settings = np.ones((1, 5)), {"scale": 30.0, "depth": 600}
+    few, all_of_them = (
+        lissa(products, b, np.random.default_rng(3), size=size, **settings).distance[0]
+        for size in (20, 200)
+    )
+    assert all_of_them < 1e-3 < few < 0.5
 
 
-def test_too_few_steps_are_said_so(products):
-    with pytest.warns(
-        Disagreement, match="1 of 1 rows differ from conjugate gradients by more than 0.1"
-    ):
-        found = lissa(products, np.ones((1, 5)), np.random.default_rng(0), depth=2)
+@pytest.mark.parametrize("settings", [{"depth": 2}, {"scale": 0.01, "depth": 300}])
+def test_what_has_not_converged_does_not_agree(products, settings):
+    found = lissa(products, np.ones((1, 5)), np.random.default_rng(0), **settings)
     assert not found.agrees.any()
     assert found.residual[0] > 0.1
-
-
-def test_a_divergent_recursion_gives_inf(products):
-    with pytest.warns(Disagreement):
-        found = lissa(products, np.ones((1, 5)), np.random.default_rng(0), scale=0.01, depth=300)
-    assert np.isinf(found.x).all()
-    assert np.isinf(found.residual).all()
-    assert not found.agrees.any()
+    assert np.isinf(found.x).all() == ("scale" in settings)
 
 
 def test_largest_eigenvalue(products):
     found = largest_eigenvalue(products, 5, np.random.default_rng(0))
-    values = np.linalg.eigvalsh(products.matrix)
-    assert_allclose(found, values[-1], rtol=0.02)
-    shifted = largest_eigenvalue(products, 5, np.random.default_rng(0), shift=3.0)
-    assert_allclose(shifted, 3.0 - values[0], rtol=0.02)
+    assert_allclose(found, np.linalg.eigvalsh(products.matrix)[-1], rtol=0.02)

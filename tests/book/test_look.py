@@ -1,8 +1,6 @@
 """The look of methods: told apart by everybody, and legible on a page."""
 
-import re
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from acvbook.figures import style
 from acvlib.plots import RUNGS
 
 STYLES = [*RUNGS.values(), style.NEW_DATA]
-PAGE = 780  # pixels across the text of a page on a wide screen
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB as seen with deuteranopia.
 DEUTERANOPIA = [
     [0.367322, 0.860646, -0.227968],
@@ -53,10 +50,3 @@ def test_nothing_else_has_the_colour_of_a_method():
 
 def test_black_and_white_are_a_hundred_apart():
     assert difference("#000000", "#ffffff") == pytest.approx(100, abs=0.1)
-
-
-def test_text_of_the_widest_figure_has_ten_pixels_on_a_page():
-    notebooks = Path(__file__).parents[2] / "notebooks"
-    text = "".join(path.read_text("utf-8") for path in notebooks.glob("*.py"))
-    widest = max(float(width) for width in re.findall(r"figsize=\(([\d.]+)", text))
-    assert style.STYLE["font.size"] * PAGE / (72 * widest) >= 10

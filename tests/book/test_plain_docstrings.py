@@ -2,7 +2,6 @@
 
 import inspect
 import sys
-from collections import namedtuple
 from pathlib import Path
 
 import pytest
@@ -77,22 +76,3 @@ def test_what_python_says_of_a_number_is_left_out(plain_docstrings, value):
     lines = inspect.getdoc(type(value)).splitlines()
     plain_docstrings.rewrite(None, "attribute", "n", value, None, lines)
     assert lines == []
-
-
-def test_a_setting_that_holds_a_function_is_no_method(plain_docstrings):
-    arguments = (test_examples_tables_and_sentences_stay_what_they_are, False, None)
-    assert plain_docstrings.skip(None, "class", "scheme", *arguments)
-    own = test_examples_tables_and_sentences_stay_what_they_are.__name__
-    assert plain_docstrings.skip(None, "class", own, *arguments) is None
-
-
-def test_fields_of_named_tuples_are_described_by_their_class(plain_docstrings):
-    field = namedtuple("Pair", "first second").first
-    assert plain_docstrings.skip(None, "class", "first", field, False, None)
-
-
-def test_signatures_show_no_mark_of_python(plain_docstrings):
-    written = "(a=<factory>, b=<function keep>, c=<class 'float'>)"
-    shown, _ = plain_docstrings.plain_defaults(None, "", "", None, None, written, None)
-    assert shown == "(a=..., b=keep, c=float)"
-    assert plain_docstrings.plain_defaults(None, "", "", None, None, None, None) == (None, None)

@@ -2,8 +2,7 @@
 
 import pytest
 import scoreboard
-from acvbook.claims import Claim, load_claims
-from acvbook.verdicts import anchor, kind, words
+from acvbook.claims import Claim, anchor, kind, load_claims, words
 
 RULE = {"quick": ">= 1", "paper": ">= 1"}
 CLAIM = Claim(

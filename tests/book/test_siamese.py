@@ -5,9 +5,7 @@ folds by deleting images.
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
-from acvbook.datasets import Faces
 from joblib import parallel_config
 from numpy.testing import assert_allclose
 
@@ -91,12 +89,6 @@ def test_weights_of_a_fold_are_the_network_without_its_images(model, params):
         assert_allclose(mine / 12, other / 9, rtol=1e-9, atol=1e-12)
 
 
-def test_same_seed_same_network(model, params):
-    again, history = train(model, Adam(10), 0)
-    np.testing.assert_array_equal(again, params)
-    assert history[-1] < history[0]
-
-
 def test_threads_predict_what_one_does(model, params):
     folds = [FOLD, np.array([0, 1, 2]), np.array([6, 7]), np.array([9, 10, 11])]
     full = siamese.fitted(model, Adam(10), 0, tolerance=1e-8)
@@ -107,30 +99,6 @@ def test_threads_predict_what_one_does(model, params):
         assert_allclose(together[rung], rows, rtol=1e-6, err_msg=rung)
 
 
-def test_study_of_one_split():
-    rng = np.random.default_rng(4)
-    own = np.repeat(rng.random((4, 60, 60)), 3, axis=0)
-    faces = Faces(
-        0.7 * own + 0.3 * rng.random((12, 60, 60)), np.repeat(np.arange(4), 3), "simulated", ""
-    )
-    network, training = siamese.network(faces), Adam(5)
-    fold = acv.folds.by_class(faces.person, 1, rng)[0]
-    losses, moves = siamese.one_split(network, training, 0, fold)
-    assert len(losses) == 3
-    assert moves["infinitesimal_jackknife"] < moves["no_adjustment"]
-    perfect = siamese.agreement(losses.assign(as_printed=losses.retrained), moves)
-    assert_allclose([perfect["size.as_printed"], perfect["r_difference.as_printed"]], 1.0)
-    sizes = siamese.by_damping(network, training, 0, fold, (1.0, 0.3))[
-        "size.infinitesimal_jackknife"
-    ]
-    assert 0.0 < abs(sizes[1.0]) < abs(sizes[0.3])
-    spread = siamese.over_splits(network, training, (0, 1), rng, n_people=1)
-    assert len(spread) == 2 * 4
-    assert siamese.by_rung(spread, "r_loss").columns.tolist() == list(siamese.NAMES)
-    table = siamese.seconds(network, training, 0, rng, (2,))
-    assert (table > 0).all(axis=None)
-
-
 def test_the_gradient_alone_is_as_long_as_the_jackknife_and_along_the_cross_derivative(model):
     full = siamese.fitted(model, Adam(10), 0)
     moves = {n: p[0] - full.params for n, p in siamese.predicted(model, full, [FOLD]).items()}
@@ -139,27 +107,6 @@ def test_the_gradient_alone_is_as_long_as_the_jackknife_and_along_the_cross_deri
     cross = model.derivatives.cross(full.params, acv.folds.Folds([FOLD]))[0]
     cosine = -moves["gradient"] @ cross / lengths["gradient"] / np.linalg.norm(cross)
     assert_allclose(cosine, 1.0)
-
-
-def test_sampled_solves_are_drawn_and_the_full_one_is_not(model):
-    full = siamese.fitted(model, Adam(10), 0, damping=0.5, tolerance=1e-6)
-    table = siamese.solvers(model, full, FOLD, (9, None), np.random.default_rng(0), 300, 3)
-    assert table.loc[9].distance.nunique() == 3
-    assert len(table.loc[12]) == 1
-    assert table.loc[12].distance[0] < 0.01 < table.start.iloc[0]
-
-
-def test_damping_lifts_the_smallest_eigenvalue_to_a_share_of_the_largest(model):
-    full = siamese.fitted(model, Adam(10), 0, damping=0.3)
-    rows = np.zeros(len(full.params), int)
-    ends = np.linalg.eigvalsh(full.hessian.products.multiply(np.eye(len(rows)), rows))[[0, -1]]
-    assert_allclose(ends[0] + full.metric.damping, 0.3 * ends[1], rtol=0.05)
-
-
-def test_same_choices_are_counted_seed_by_seed():
-    index = pd.MultiIndex.from_product([(1, 2), (0.1, 1.0)], names=["seed", "gamma_i"])
-    table = pd.DataFrame({"exact": [1.0, 2.0, 1.0, 2.0], "as_printed": [1.0, 2.0, 2.0, 1.0]}, index)
-    assert siamese.same_choice(table).as_printed.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(

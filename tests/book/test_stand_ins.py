@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from acvbook import datasets
 from acvbook.datasets import _SIMULATED, columns, covtype, libsvm, msd, registry
-from acvbook.datasets.tagged import TAGS
+from acvbook.datasets.tagged import TAGS, of_scheme
 
 SETS = _SIMULATED | {"msd": (datasets.load_msd, partial(datasets.simulate_msd, n_rows=20_000))}
 KINDS = ("stand-in", "real")
@@ -306,37 +306,8 @@ def test_tags(name, outside, begins, kind):
     np.testing.assert_allclose(counts / sum(begins), np.divide(begins, sum(begins)),
                                atol=1e-9 if exact else 0.06)  # fmt: skip
     for sentence in data.train.tags[:200]:
-        assert datasets.to_iob2(sentence, "IOB2") == sentence
+        assert of_scheme(sentence, "IOB2")
     assert data.shareable == (name != "conll2003" or not exact)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_genes_faces_and_moves(kind):
-    genes = loaded("genomics", kind)
-    assert (len(set(genes.train)), len(genes.test)) == (700, 300)
-    assert abs(genes.means.mean(axis=1)).max() < 0.07
-    assert genes.means.std() == pytest.approx(1.12, rel=0.2)
-    np.testing.assert_allclose(genes.donors.mean(axis=2), 0.0, atol=1e-12)
-    faces = loaded("att_faces", kind)
-    assert (np.bincount(faces.person) == 10).all()
-    assert faces.images.std() == pytest.approx(0.196, rel=0.2)
-    assert len(np.unique(faces.images.reshape(400, -1), axis=0)) == 400
-    deviation = np.array([1.07, 6.02, 3.14, 4.01, 19.1, 20.8, 18.3, 19.8, 21.5, 10.7, 21.0, 11.3])
-    frames = np.concatenate(loaded("mocap", kind).sequences)
-    assert (abs(np.log2(frames.std(axis=0) / deviation)) < (0.01 if kind == "real" else 1.2)).all()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_songs(kind):
-    songs = loaded("msd", kind)
-    assert songs.X.dtype == songs.year.dtype == float
-    assert (songs.year == songs.year.round()).all()
-    assert (songs.X[:, 12:24] > 0).all()  # variances
-    assert songs.year.mean() == pytest.approx(1998.4, abs=1.5)
-    assert songs.year.mean() < np.median(songs.year)
-    assert 0.4 < np.median(songs.X[:, 13:24].std(axis=0) / [
-        1921, 1437, 1174, 538, 588, 372, 282, 253, 147, 221, 173]) < 1.6  # fmt: skip
-    assert 0.4 < np.median(songs.X[:, 24:90:11].std(axis=0) / [122, 116, 464, 314, 243, 137]) < 1.6
 
 
 @pytest.mark.parametrize("name", SETS)

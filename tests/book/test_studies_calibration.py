@@ -26,26 +26,6 @@ def test_an_estimate_is_that_of_the_library(runs):
     assert_allclose(table.loc[0, ["estimate", "se"]].astype(float), direct[:2], rtol=1e-6)
 
 
-def test_all_folds_have_no_error_and_cover(runs):
-    _, rungs = runs
-    exact = rungs["exact"]
-    table = calibration.estimates(exact, exact, 10, 4, np.random.default_rng(0))
-    assert_allclose(table.estimate, exact.loss)
-    assert table.covers.all()
-    whole = calibration.estimates(exact, rungs["no_adjustment"], 60, 2, np.random.default_rng(0))
-    assert_allclose(whole.estimate, exact.loss)
-    assert_allclose(whole.se, 0.0)
-
-
-def test_the_error_without_a_result_is_that_of_a_sample_mean(runs):
-    _, rungs = runs
-    exact = rungs["exact"]
-    drawn = np.random.default_rng(3).choice(60, 15, replace=False)
-    table = calibration.estimates(exact, exact, 15, 1, np.random.default_rng(3))
-    of_mean = exact.fold_totals[drawn].std(ddof=1) / np.sqrt(15) * np.sqrt(1 - 15 / 60)
-    assert_allclose(table.se_alone[0], of_mean)
-
-
 def test_coverage_of_many_draws_is_near_its_level(runs):
     _, rungs = runs
     table = calibration.estimates(

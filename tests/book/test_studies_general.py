@@ -1,17 +1,13 @@
 """The studies of chapter 9 on small cases whose answer is known."""
 
-import weakref
-
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook.datasets import Libsvm, simulate_msd
-from acvbook.neighbours import neighbour_affinity
+from acvbook.datasets import Libsvm
 from acvbook.studies import general, general_choice, general_rates, general_timing
+from acvbook.studies.general import neighbour_affinity
 from numpy.testing import assert_allclose
-from oracles.wrappers import no_collector
 
-from acvlib import fit, infinitesimal_jackknife
 from acvlib.models import RBFAffinity
 
 
@@ -37,17 +33,6 @@ def test_a_tenth_is_labelled_and_regression_is_scaled():
     )
 
 
-def test_every_rung_is_nearer_than_none_and_the_jackknife_nearer_than_the_printed_theorem():
-    data, rng = small(n=400)
-    model = general.semi_supervised(data, rng, gamma_p=1.0, gamma_i=0.3)
-    table = general.agreement(model, general.every_rung(model, rng, 5))
-    theta = table.theta_error
-    assert theta["frozen_newton"] < theta["infinitesimal_jackknife"] < theta["as_printed"]
-    assert theta["infinitesimal_jackknife"] < theta["no_adjustment"]
-    assert table.r_difference["exact"] == pytest.approx(1.0)
-    assert np.isnan(table.r_difference["no_adjustment"])
-
-
 def test_crossings_are_those_of_kept_labels_alone():
     data, rng = small(n=300)
     model = general.semi_supervised(data, rng, "squared_hinge", labelled=0.3, gamma_i=0.01)
@@ -61,40 +46,6 @@ def test_crossings_are_those_of_kept_labels_alone():
             moved += (margins[0] < 1.0) != (margins[1] < 1.0)
     assert moved > 0
     assert general.crossings(model, exact) == moved / 5
-
-
-def test_draws_hide_other_labels_and_share_the_sums_over_pairs():
-    data, rng = small(n=200)
-    model = general.semi_supervised(data, rng, gamma_p=1.0, gamma_i=0.3)
-    other = general.relabelled(model, data.y, rng, 0.2)
-    assert len(other.labelled) == 40
-    assert other.energy is model.energy
-    assert_allclose(other.y[other.labelled], data.y[other.labelled])
-    table = general.over_draws(model, data.y, rng, [(1.0, 0.3), (0.1, 0.1)], 3, 0.3)
-    assert table.index.names == ["gamma_p", "gamma_i", "draw", "rung"]
-    one = general.by_rung(general.at(table, 1.0, 0.3), "theta_error")
-    assert one.shape == (3, 6)
-    assert one.infinitesimal_jackknife.nunique() == 3
-    assert (one.frozen_newton < one.no_adjustment).all()
-    assert_allclose(
-        general.medians(general.at(table, 1.0, 0.3), ["theta_error"]).theta_error["as_printed"],
-        one.as_printed.median(),
-    )
-
-
-def test_shares_of_folds_that_are_nearer_are_counted_fold_by_fold():
-    data, rng = small(n=300)
-    model = general.semi_supervised(data, rng, labelled=0.3, gamma_p=1.0, gamma_i=0.3)
-    results = general.every_rung(model, rng, 5)
-    table = general.agreement(model, results)
-    H = np.asarray(results["exact"].fit.hessian)
-    moves = {name: r.params - results["exact"].params for name, r in results.items()}
-    gaps = {name: [move @ H @ move for move in rows] for name, rows in moves.items()}
-    assert table.beats_none["no_adjustment"] == table.beats_ij["infinitesimal_jackknife"] == 1.0
-    pair = ("frozen_newton", "infinitesimal_jackknife")
-    nearer = [f < j for f, j in zip(*(gaps[rung] for rung in pair), strict=True)]
-    assert table.beats_ij["frozen_newton"] == np.mean(nearer)
-    assert table.beats_none["frozen_newton"] == 1.0
 
 
 def test_eq_11_is_exact_where_the_loss_is_linear_in_the_parameters():
@@ -131,22 +82,6 @@ def test_choices_are_the_least_entries():
     assert (chosen.inside == 0.0).all()  # gamma_p has edges alone
 
 
-def test_choices_over_draws_are_inside_or_at_an_edge():
-    index = pd.MultiIndex.from_product([(0, 1), (0.1, 1.0, 10.0), (0.1, 1.0, 10.0)])
-    index.names = ["draw", "gamma_p", "gamma_i"]
-    exact = np.full(18, 5.0)
-    exact[4], exact[9] = 1.0, 1.0  # (1, 1) in the first draw, (0.1, 0.1) in the second
-    table = pd.DataFrame({"exact": exact, "as_printed": exact[::-1], "unconverged": 0}, index)
-    choices = general_choice.choices(table)
-    summary = general_choice.summary(choices)
-    assert summary.inside["exact"] == 0.5
-    assert choices.loc[0, "as_printed"].tolist() == [10.0, 10.0, 4.0, 0.0, 0.0]
-    assert summary.same["as_printed"] == 0.0
-    narrow = general_choice.within(table, (1.0, 10.0))
-    assert len(narrow) == 8
-    assert general_choice.choices(narrow).inside.sum() == 0.0
-
-
 def test_all_ways_of_table_1_give_the_same_exact_loss():
     data, rng = small()
     table = general_timing.table1(general.semi_supervised(data, rng), rng, (3, 4), calls=3)
@@ -161,32 +96,6 @@ def test_all_ways_of_table_1_give_the_same_exact_loss():
     assert general_timing.peak_gigabytes() > 0.01
 
 
-def test_models_of_table_1_go_with_their_last_names():
-    """Else those of all folds would be held at once, and the songs are large."""
-    data, rng = small("abalone")
-    model = general.semi_supervised(data, rng, gamma_p=0.1, gamma_i=0.1)
-    one = general_timing.without(model, model.labelled[:2])
-    infinitesimal_jackknife(fit(one), [one.labelled[:1]])
-    energy = weakref.ref(one.energy)
-    with no_collector():
-        del one
-        assert energy() is None
-
-
-def test_in_kernel_form_the_number_of_parameters_is_that_of_centres():
-    data, rng = small()
-    kernel = general.in_kernel_form(general.semi_supervised(data, rng), 2.0, 7, rng)
-    assert kernel.energy.features.shape == (120, 7)
-    assert_allclose(np.diag(kernel.ridge), 1.0)
-
-
-def test_songs_have_a_neighbour_graph():
-    songs = simulate_msd(np.random.default_rng(0), 60)
-    model = general.model_of(songs, np.random.default_rng(1))
-    assert model.energy.affinity.matrix.nnz < 60 * 20
-    assert model.energy.features.shape == (60, 91)
-
-
 def test_in_one_leaf_neighbours_are_the_nearest_and_the_sum_is_that_of_all_pairs():
     points = np.random.default_rng(2).standard_normal((80, 2))
     graph = neighbour_affinity(points, 2.0, 79, np.random.default_rng(0)).matrix.toarray()
@@ -197,17 +106,6 @@ def test_in_one_leaf_neighbours_are_the_nearest_and_the_sum_is_that_of_all_pairs
     few = neighbour_affinity(points, 2.0, 3, np.random.default_rng(0), leaf=20).matrix
     assert (np.diff(few.indptr) >= 3).all()
     assert (few != few.T).nnz == 0
-
-
-@pytest.mark.parametrize("kind", general_rates.KINDS)
-def test_rates(kind):
-    rng = np.random.default_rng(3)
-    by_folds = general_rates.by_folds(kind, 24, (2, 4), rng)
-    assert by_folds.index.tolist() == [1, 3]
-    tables = [general_rates.smallest_folds(kind, (16, 32), rng, 8) for _ in range(4)]
-    mean = general_rates.mean(tables)
-    assert mean["theta infinitesimal_jackknife"][32] < mean["theta no_adjustment"][32]
-    assert general_rates.slopes_of(tables).shape == (4, 8)
 
 
 def test_folds_of_alike_points_are_slices_and_some_of_them_reach_from_end_to_end():
@@ -221,9 +119,3 @@ def test_folds_of_alike_points_are_slices_and_some_of_them_reach_from_end_to_end
         slices[0].tolist(),
         slices[-1].tolist(),
     ]
-
-
-def test_slopes_recover_a_power_law():
-    n = np.array([100.0, 200.0, 400.0])
-    table = pd.DataFrame({"a": 3.0 / n**2, "b": 5.0 / n}, index=n)
-    assert_allclose(general_rates.slopes(table), [-2.0, -1.0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook import datasets, figures
+from acvbook import datasets
 from acvbook.studies import genomics
 from numpy.testing import assert_allclose
 
@@ -46,13 +46,6 @@ def test_pooled_errors_and_held_out_losses_agree(run, data, expression):
     assert_allclose(table["square"]["test", 1], (errors**2).mean())
 
 
-def test_figure_3_has_a_row_for_each_df_and_size(run, data, expression):
-    table = genomics.figure3({5: run}, expression[data.test])
-    assert table.index.tolist() == [(5, 1), (5, 2)]
-    assert set(table.columns) == {"train", "ij", "frozen", "ns", "exact", "test"}
-    assert (table.train < table.exact).all()
-
-
 def test_stage_errors_are_distances_from_exact(run):
     table = genomics.stage_errors(run)
     assert (table.loc["exact"] == 0).all(axis=None)
@@ -61,26 +54,6 @@ def test_stage_errors_are_distances_from_exact(run):
     )
     assert (table.loc["ij", 1] <= whole.max()).all()
     assert table.clustering["ij", 1] < table.clustering["train", 1]
-
-
-def test_cold_starts_and_paths_solve_the_equation(run):
-    folds = genomics.left_out(1)[:3]
-    for result in (
-        genomics.cold_start(run.model, run.fit, folds, np.random.default_rng(0)),
-        genomics.along_a_path(run.model, run.fit, folds, n_steps=3),
-    ):
-        assert result.diagnostics["residual"].max() <= 1e-8
-        for params, fold in zip(result.params, folds, strict=True):
-            assert np.linalg.norm(run.model.residual(params, acv.folds.weights(14, fold))) <= 1e-8
-    assert 0.0 <= genomics.jumps(run, 1) <= 1.0
-
-
-def test_seconds_and_residuals_are_those_of_the_results(run):
-    seconds = genomics.seconds_table(run)
-    assert_allclose(seconds.exact, [run.results["exact", size].seconds for size in (1, 2)])
-    assert_allclose(seconds.refit, seconds.exact / [7, 21])
-    assert genomics.jackknife_in_refits(run) > 0
-    assert genomics.largest_residual([run]) <= 1e-8
 
 
 def test_influence_is_the_slope_of_a_share(run):
@@ -102,30 +75,6 @@ def rebuilds(data):
     return genomics.over_rebuilds(data, (4, 5), 3, 2, np.random.default_rng(3), stride=2)
 
 
-def test_rebuilds_differ_and_repeat(data, rebuilds):
-    again = genomics.over_rebuilds(data, (4, 5), 3, 2, np.random.default_rng(3), stride=2)
-    assert again.errors.equals(rebuilds.errors)
-    names = ["rebuild", "df", "left_out"]
-    assert rebuilds.errors.index.names == names == rebuilds.seconds.index.names
-    assert len(rebuilds.errors) == 2 * 2 * 3
-    assert (rebuilds.errors.loc[0] != rebuilds.errors.loc[1]).all(axis=None)
-    assert (rebuilds.residual <= 1e-8).all()
-    assert rebuilds.largest.frozen_beats_ij.between(0, 1).all()
-
-
-def test_single_times_score_as_the_whole_study_does(data, rebuilds):
-    few = genomics.single_times(data, (4,), 3, 1, np.random.default_rng(3))
-    first = rebuilds.errors.loc[0, 4].loc[[1], ["exact", "ij", "test", "train"]]
-    assert_allclose(few.loc[0, 4][first.columns], first, rtol=1e-10)
-
-
-def test_cold_folds_take_each_fold_once_in_as_many_rebuilds_as_the_stride():
-    for size, n_folds in ((2, 21), (3, 35)):
-        taken = [tuple(f) for number in range(5) for f in genomics.cold_folds(number, 5)[size]]
-        assert len(taken) == len(set(taken)) == n_folds
-    assert len(genomics.cold_folds(7, 5)[1]) == 7
-
-
 def table_of_errors():
     """Two rebuilds, three df, two sizes, where train falls and the others are least at 5."""
     index = pd.MultiIndex.from_product(
@@ -135,13 +84,6 @@ def table_of_errors():
     bend = np.repeat([0.2, 0.1, 0.4] * 2, 2)
     columns = {"train": train, "ij": train + bend, "test": train + bend}
     return pd.DataFrame(columns | {"exact": train + 1.5 * bend}, index=index)
-
-
-def test_chosen_is_the_df_of_the_least_error():
-    chosen = genomics.chosen(table_of_errors())
-    assert chosen.index.names == ["rebuild", "left_out"]
-    assert (chosen.train == 6).all()
-    assert (chosen[["ij", "test", "exact"]] == 5).all(axis=None)
 
 
 def test_nearness_of_an_estimate_that_is_the_test_error():
@@ -162,11 +104,6 @@ def test_levels_and_correlations_against_numbers_that_are_known():
     assert_allclose(genomics.difference_correlations(errors, published, "exact", "ij"), 1.0)
 
 
-def test_the_jackknife_of_all_folds_takes_one_solve(run):
-    assert genomics.block_solves(run.model, run.fit, genomics.every_fold()) == 1
-    assert len(genomics.every_fold()) == 63
-
-
 def test_bfgs_stops_near_the_optimum_and_newton_at_it(data, run):
     start = run.model.initial_params(np.random.default_rng(0))
     params, gradient = genomics.by_bfgs(run.model, start, np.ones(14))
@@ -178,34 +115,3 @@ def test_bfgs_stops_near_the_optimum_and_newton_at_it(data, run):
     found = genomics.with_bfgs(model, np.random.default_rng(0), genomics.left_out(1)[:2])
     assert found["newton_gradient"] < 1e-9 < found["bfgs_gradient"]
     assert 0 < found["newton"] < found["newton_none"]
-
-
-def test_share_nearer_counts_folds(run):
-    assert genomics.share_nearer(run, "exact", "ij") == 1.0
-    assert genomics.share_nearer(run, "ij", "exact") == 0.0
-
-
-def test_furthest_from_one():
-    assert genomics.furthest_from_one([1.05, 0.9, 1.0]) == 0.9
-
-
-def test_figures_draw_what_they_are_given(run, data, expression, rebuilds):
-    _, axes = figures.subplots(1, 5)
-    table = genomics.figure3({5: run, 6: run}, expression[data.test]).xs(1, level=1)
-    figures.by_df(axes[0], table, table)
-    assert len(axes[0].lines) == 12
-    figures.stage_ladder(axes[1], genomics.stage_errors(run).clustering.unstack(0))
-    assert [line.get_label() for line in axes[1].lines][0] == "no adjustment"
-    (genes, curve), *_ = genomics.largest_clusters(run.model, run.fit.params, 2)
-    figures.gene_cluster(axes[2], data.hours, genes, curve)
-    assert len(axes[2].lines) == len(genes) + 1
-    (own, fold, curves), _ = genomics.moved_genes(run, 1, (0.5, 1.0))
-    figures.gene_curve(axes[3], data.hours, own, curves, fold)
-    assert [line.get_label() for line in axes[3].lines][-3:] == [
-        "full fit",
-        "infinitesimal jackknife",
-        "exact CV, warm start",
-    ]
-    changes = rebuilds.errors.xs(1, level="left_out")[["train", "test"]].unstack()
-    figures.changes(axes[4], changes)
-    figures.plt.close()

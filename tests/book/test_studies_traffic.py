@@ -1,9 +1,7 @@
 """The studies of the traffic chapter on short series, against counting and computing by hand."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from acvbook import figures
 from acvbook.datasets.dodgers import simulate_dodgers
 from acvbook.studies import counting, traffic, traffic_times
 from numpy.testing import assert_allclose
@@ -29,30 +27,6 @@ def redrawn(problem):
     return traffic.redraws(model, fit, 2, rng())
 
 
-def test_a_draw_is_ten_folds_of_each_setting(redrawn):
-    assert list(redrawn) == traffic.SETTINGS
-    assert {len(rungs["exact"].folds) for rungs in redrawn.values()} == {20}
-
-
-def test_one_draw_is_a_result_of_its_own_folds(problem, redrawn):
-    whole = redrawn["iid", 10]
-    second = traffic.one_draw(whole, 1)
-    again = acv.exact(problem[2], whole["exact"].folds[10:])
-    assert_allclose(second["exact"].params, again.params, rtol=1e-5)
-    assert_allclose(np.concatenate(second["exact"].losses), np.concatenate(again.losses), rtol=1e-5)
-    assert len(second["newton_step"].indefinite) == 10
-
-
-def test_spread_is_drawn_by_setting_and_rung(redrawn):
-    table = pd.concat({s: traffic.by_draw(rungs) for s, rungs in redrawn.items()})
-    fig, ax = figures.subplots()
-    figures.spread_by_setting(ax, 1 - table["R"], "1 - R")
-    assert len(ax.get_xticklabels()) == 6
-    assert [text.get_text() for text in ax.get_xticklabels()][1] == "iid\n5 %"
-    assert len(ax.get_legend_handles_labels()[1]) == 4
-    figures.plt.close(fig)
-
-
 def test_measures_of_a_draw_are_those_of_its_ten_folds(redrawn):
     rungs = redrawn["contiguous", 5]
     none, ij, exact = (
@@ -69,12 +43,6 @@ def test_measures_of_a_draw_are_those_of_its_ten_folds(redrawn):
     fourth = traffic.newton_against(rungs)
     ns = np.concatenate(rungs["newton_step"].losses[10:])
     assert_allclose(fourth.differences[1], np.corrcoef(ns - none, ij - none)[0, 1])
-
-
-def test_doing_nothing_moves_no_loss(redrawn):
-    moved = traffic.by_draw(redrawn["iid", 2])["R of differences"]
-    assert (moved.no_adjustment == 0.0).all()
-    assert (moved.newton_step > 0.9).all()
 
 
 def test_refitted_folds_are_no_longer_wrong(problem, redrawn):
@@ -117,35 +85,6 @@ def test_calls_are_counted_and_the_meter_is_taken_off(problem):
     assert not again
 
 
-def test_exact_counts_what_the_library_says(problem):
-    _, model, fit = problem
-    folds = traffic.folds_of("iid", model, 10, 5, rng())
-    found = counting.marginalisations(model, fit, folds)
-    said = acv.exact(fit, folds).evaluations
-    assert found["IJ"] == 2
-    assert found["exact"] == said["gradient"] + said["hessian"]
-
-
-def test_operations_on_a_tape_are_counted():
-    with counting.taped() as count:
-        slope = counting.grad(lambda x: counting.anp.exp(x))(0.5)
-    assert_allclose(slope, np.exp(0.5))
-    assert count["operations"] == 1  # exp; its derivative ans * g is plain arithmetic
-    work = [counting.tape_work(n, 1, rng()) for n in (50, 100)]
-    assert 1.9 < work[1]["G"] / work[0]["G"] < 2.1
-    assert work[0]["H"] > work[0]["G"]
-
-
-def test_inverse_and_its_operations():
-    root = rng().standard_normal((4, 9))
-    matrix = root @ root.T
-    assert_allclose(counting.inverse(matrix) @ matrix, np.eye(4), atol=1e-10)
-    numbers = counting._numbers(matrix)
-    inverted, operations = counting._operations(counting.inverse, numbers)
-    assert_allclose(inverted.astype(float) @ matrix, np.eye(4), atol=1e-10)
-    assert operations == 4 * (1 + 4) + 4 * 3 * (1 + 2 * 4)
-
-
 def test_algorithm_1_is_the_librarys_jackknife(problem):
     _, model, fit = problem
     folds = traffic.folds_of("contiguous", model, 5, 3, rng())
@@ -155,36 +94,6 @@ def test_algorithm_1_is_the_librarys_jackknife(problem):
     expected = acv.infinitesimal_jackknife(fit, folds).params
     for line in (counting.as_printed, counting.summed_first):
         assert_allclose(line(fit.params, inverted, cross, folds), expected, rtol=1e-6)
-
-
-def test_operations_of_the_loop_are_counted():
-    work = counting.algebra(3, 4, 2, rng())
-    product = 3 * 4 * (3 + 2)  # inverted @ cross of a fold: multiplications and additions
-    assert work["as_printed"] == 2 * (product + 3 * 3 + 3)
-    assert work["summed_first"] < work["as_printed"]
-
-
-def test_slope_of_a_power_law():
-    assert_allclose(counting.slope([1, 2, 4], [3, 12, 48]), 2.0)
-
-
-def test_ratios_are_of_both_kinds_together():
-    rows = [
-        {"size": 5, "repeat": 0, "kind": kind, "rung": rung, "total": total, "net": total - 1.0}
-        for kind in traffic.KINDS
-        for rung, total in (("infinitesimal_jackknife", 2.0), ("newton_step", 5.0), ("exact", 9.0))
-    ]
-    found = traffic_times.ratios(pd.DataFrame(rows)).loc[5, 0]
-    assert found["exact_over_ij", "total"] == 4.5
-    assert found["exact_over_ij", "net"] == 8.0
-    assert found["ns_over_ij", "net"] == 4.0
-
-
-def test_times_have_every_cell(problem):
-    table = traffic_times.timings(problem[0], 4, 2, rng(), sizes=(4_100,))
-    assert len(table) == 2 * 2 * 5
-    assert (table.net > 0).all()
-    assert (table.net < table.total).all()
 
 
 def test_the_authors_way_finds_the_same_params():

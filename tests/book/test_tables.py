@@ -44,16 +44,3 @@ def test_digits_tell_the_rows_of_a_column_apart():
     assert "<td>1.8510</td>" in html
     assert "<td>0.0123</td>" in html
     assert "<td>12.3</td>" in html
-
-
-def test_other_text_stays():
-    assert readable("<p>theta_error 0.123456</p>") == "<p>theta_error 0.123456</p>"
-
-
-def test_headings_of_several_levels_are_in_words_too():
-    frame = pd.DataFrame(
-        [[1, 2, 3]], columns=pd.MultiIndex.from_product([["theta"], ["ij", "ns", "none"]])
-    )
-    html = readable(frame.to_html())
-    assert '<th colspan="3" halign="left">parameter error (SE)</th>' in html
-    assert "<th>no adjustment</th>" in html

@@ -4,25 +4,18 @@ must.
 
 import numpy as np
 import pytest
-from acvbook.theorem1 import Ball, theorem1
+from acvbook.theorem1 import THIRDS, Ball, theorem1
 from autograd import grad, hessian
-from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.models import FAMILIES, GLM, tweedie
+from acvlib.models import FAMILIES, GLM
 
 
 def model(family, n, penalty=0.0, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, size=(n, 2))
     mean = FAMILIES[family].mean(x @ np.array([0.5, -0.3]))
-    draws = {
-        "gaussian": rng.normal,
-        "poisson": rng.poisson,
-        "poisson rate": lambda m: rng.gamma(2.0, m),
-        "gamma": lambda m: rng.gamma(2.0, m),
-    }
-    y = draws.get(family, lambda m: rng.binomial(1, m))(mean)
+    y = rng.poisson(mean) if family == "poisson" else rng.binomial(1, mean)
     return GLM(x, y, family, penalty=penalty)
 
 
@@ -35,7 +28,7 @@ def distances(glm, fit, folds):
 
 
 @pytest.mark.parametrize("penalty", [0.0, 3.0])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", THIRDS)
 def test_the_bound_holds_where_it_applies_and_it_applies_to_many_data(family, penalty):
     glm = model(family, 20_000, penalty)
     fit, folds = acv.fit(glm, tolerance=1e-10), acv.folds.leave_one_out(20_000)[:300]
@@ -46,23 +39,7 @@ def test_the_bound_holds_where_it_applies_and_it_applies_to_many_data(family, pe
     assert (actual > 1e-6 * theorem.bound).any()  # not vacuous
 
 
-def test_the_condition_fails_for_few_data():
-    glm = model("logistic", 30)
-    theorem = theorem1(acv.fit(glm), acv.folds.leave_one_out(30))
-    assert not theorem.applies.any()
-
-
-def test_the_bound_falls_as_one_over_n_squared():
-    bounds = []
-    for n in (20_000, 80_000):
-        glm = model("logistic", n)
-        bounds.append(
-            theorem1(acv.fit(glm), acv.folds.leave_one_out(n)[:100], radius=0.01).bound.max()
-        )
-    assert_allclose(bounds[0] / bounds[1], 16.0, rtol=0.15)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", THIRDS)
 def test_the_constants_are_suprema_over_the_ball(family):
     glm, radius, rng = model(family, 40), 0.4, np.random.default_rng(1)
     fit = acv.fit(glm)
@@ -91,14 +68,7 @@ def test_a_penalty_in_every_term_is_refused():
         Ball(glm, np.zeros(4), 0.1)
 
 
-def test_folds_that_are_no_sites_are_refused():
-    glm = model("logistic", 30)
-    with pytest.raises(ValueError, match=r"fold 1 holds site 30, outside 0 \.\.\. 29"):
-        theorem1(acv.fit(glm), [np.array([0]), np.array([30])])
-
-
-def test_a_curvature_that_may_be_least_inside_the_ball_is_refused():
-    y = np.random.default_rng(0).gamma(2.0, 1.0, 20)
-    glm = GLM(np.arange(20.0)[:, None] / 20, y, tweedie(1.5))
-    with pytest.raises(ValueError, match=r"tweedie\(1\.5\) may be least inside"):
+def test_families_without_constants_are_refused():
+    glm = GLM(np.arange(20.0)[:, None] / 20, np.arange(20.0), "gaussian")
+    with pytest.raises(ValueError, match="gaussian family has no constants"):
         theorem1(acv.fit(glm), [[0]])

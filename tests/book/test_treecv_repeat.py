@@ -1,12 +1,9 @@
 """Repetitions over random orders: which cells there are, their summary, and how it is drawn."""
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook import figures
 from acvbook.studies import treecv_tables
-from acvbook.studies.treecv_tables import Cell
 
 from acvlib import kfold, treecv
 from acvlib.treecv import Examples, learners
@@ -31,24 +28,6 @@ def make(n):
     return learners.lsqsgd(3, n**-0.5)
 
 
-def test_cells_of_table_2_and_figure_2():
-    tree = treecv_tables.of_treecv([1_000, 2_000])
-    standard = treecv_tables.of_standard([1_000, 2_000], [100])
-    assert len({*tree, *standard}) == len(tree) + len(standard) == 2 * (4 * 2 + 3 * 2 + 1)
-    assert Cell("treecv", "randomized", 0, 2_000) in tree
-    assert Cell("standard", "fixed", 0, 100) in standard
-    assert Cell("standard", "fixed", 0, 1_000) not in standard
-
-
-def test_parts_are_repeated_in_percent(data):
-    cells = treecv_tables.of_treecv([100])
-    parts = [(cells[:1], 3), (cells[1:2], 2)]
-    both = treecv_tables.repeat_parts(make, data, parts, np.random.default_rng(5))
-    alone = treecv_tables.repeat(make, data, cells[:1], 3, np.random.default_rng(5))
-    assert both["k"].tolist() == [5] * 3 + [10] * 2
-    np.testing.assert_allclose(both["loss"][:3], 100 * alone["loss"])
-
-
 def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(frame, data):
     [stream, *_] = np.random.default_rng(5).spawn(4)
     head = data.take(stream.permutation(300)[:150])
@@ -58,15 +37,6 @@ def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(fra
         assert first[name, "fixed", k, 150] == again.fold_losses.mean()
     assert first["treecv", "randomized", 10, 150] != first["treecv", "fixed", 10, 150]
     assert (frame[["seconds", "pass_seconds"]] > 0).all(axis=None)
-
-
-def test_same_seed_same_losses_with_two_threads(frame, data):
-    with joblib.parallel_config(n_jobs=2):
-        again = treecv_tables.repeat(make, data, CELLS, 4, np.random.default_rng(5))
-    pd.testing.assert_frame_equal(
-        again.drop(columns=["seconds", "pass_seconds"]),
-        frame.drop(columns=["seconds", "pass_seconds"]),
-    )
 
 
 def test_summary_is_of_the_largest_n(frame):
@@ -112,18 +82,6 @@ def test_level_and_spread_beside_the_published_ones():
     assert treecv_tables.level_gap(table, published, 100, 2_000, 4_000) == pytest.approx(gap)
 
 
-def test_bootstrap_of_a_statistic(frame):
-    losses = treecv_tables.estimates(frame)
-    assert losses.shape == (4, 14)
-    assert treecv_tables.estimates(frame, "training").nunique(axis=1).eq(1).all()
-    record = treecv_tables.bootstrapped(
-        lambda table: table.loc[("treecv", "fixed", 5), "mean"], losses, np.random.default_rng(0)
-    )
-    assert record["value"] == losses["treecv", "fixed", 5].mean()
-    assert record["draws"] == 4
-    assert record["spread"][0] < record["value"] < record["spread"][1]
-
-
 def test_costs_of_times_made_by_hand():
     times = {("treecv", "fixed", 5): 4, ("treecv", "fixed", 100): 8, ("treecv", "fixed", 0): 12}
     times |= {("treecv", "randomized", 0): 24, ("treecv", "randomized", 100): 20}
@@ -148,34 +106,3 @@ def test_costs_of_times_made_by_hand():
     # 5, 100, 2000: equal steps of log k, of 4 each
     assert costs["log2k"] == pytest.approx(1.0, abs=1e-3)
     assert costs["standard_log2k"] == pytest.approx(1.0)  # of two points
-
-
-def test_smallest_speedup_is_of_means():
-    keys = ["method", "order", "k", "n", "repetition", "seconds"]
-    times = [("treecv", 5, 1.0, 3.0), ("standard", 5, 4.0, 8.0)]  # 6 / 2
-    times += [("treecv", 10, 1.0, 1.0), ("standard", 10, 5.0, 5.0)]
-    rows = [(m, "fixed", k, 9, i, s) for m, k, *both in times for i, s in enumerate(both)]
-    frame = pd.DataFrame([*rows, ("treecv", "fixed", 0, 9, 0, 0.1)], columns=keys)
-    record = treecv_tables.smallest_speedup(frame, np.random.default_rng(0))
-    assert (record["value"], record["draws"]) == (3.0, 2)
-    np.testing.assert_allclose(record["spread"], [8 / 3, 4.0])  # the second or the first alone
-
-
-def test_baseline_is_the_statistic_of_doing_nothing(frame):
-    losses, training = (treecv_tables.estimates(frame, name) for name in ("loss", "training"))
-    statistic = lambda table: treecv_tables.spread_ratio(table, "treecv", "fixed")  # noqa: E731
-    rng = np.random.default_rng(0)
-    record = treecv_tables.beside_nothing(statistic, losses, training, rng)
-    assert record["baseline"] == pytest.approx(1.0)
-    assert record["value"] == statistic(treecv_tables.moments(losses))
-
-
-def test_figures_are_drawn_from_these_tables(frame):
-    fig, axes = figures.subplots(1, 3)
-    figures.running_times(axes, frame, "LSQSGD")
-    assert [len(ax.lines) for ax in axes] == [12, 12, 8]
-    fig, (left, right) = figures.subplots(1, 2)
-    table = treecv_tables.summary(frame)
-    assert len(figures.cv_spread(left, table, table).lines) == 8
-    assert len(figures.against_bound(right, [5, 10], [1, 2], [2, 3], "time").lines) == 2
-    figures.plt.close("all")

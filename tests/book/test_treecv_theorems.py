@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook import figures
 from acvbook.studies import treecv_theorems as theorems
 
 from acvlib import treecv
@@ -37,24 +36,6 @@ def test_gap_of_a_draw_is_that_of_both_cross_validations(rows):
     assert drawn["n"].tolist() == [64] * 3
 
 
-def test_order_does_not_matter_to_a_histogram(rows):
-    make = lambda n: learners.histogram([-4.0], [4.0], 8)  # noqa: E731
-    subject = subject_of(Examples(rows.X[:, :1]), make, 0.0)
-    stable = theorems.stability(subject, 80, 5, 4, 6, np.random.default_rng(1))
-    assert (stable["difference"] == 0).all()
-    assert (stable["incremental"] == stable["batch"]).all()
-    drawn = theorems.gaps(subject, 80, 16, 6, np.random.default_rng(2))
-    assert drawn["treecv"].abs().max() < 1e-12 < drawn["nothing"].abs().max()
-
-
-def test_excess_risks_are_above_the_best(rows):
-    subject = subject_of(rows, best=0.25)
-    stable = theorems.stability(subject, 64, 4, 4, 5, np.random.default_rng(1))
-    again = theorems.stability(subject._replace(best=0.0), 64, 4, 4, 5, np.random.default_rng(1))
-    np.testing.assert_allclose(again["batch"] - stable["batch"], 0.25)
-    assert (stable["difference"] * 4 % 1 == 0).all()  # of 4 test rows, each right or wrong
-
-
 def test_bounds_and_ratios_made_by_hand():
     stable = pd.DataFrame(
         {
@@ -73,12 +54,6 @@ def test_bounds_and_ratios_made_by_hand():
     assert theorems.standard_errors(drawn) == pytest.approx(0.04 / 0.02)
 
 
-def test_slope_of_a_power():
-    n = np.repeat([100, 400, 1600], 2)
-    drawn = pd.DataFrame({"n": n, "treecv": np.tile([1, -1], 3) * n**-0.5})
-    assert theorems.slope(drawn) == pytest.approx(-0.5)
-
-
 def test_least_squares_in_the_ball():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
@@ -91,13 +66,6 @@ def test_least_squares_in_the_ball():
         assert best <= errors.min()
         assert best >= errors.min() * 0.9 or np.linalg.norm(weights) <= 1
     assert theorems.least_squares_in_ball(Examples(X, X @ [0.3, 0.2, -0.1])) < 1e-12
-
-
-def test_good_models_of_easy_rows(rows):
-    separable = Examples(rows.X, np.where(rows.X[:, 1] > 0, 1.0, -1.0))
-    assert theorems.linear_error(separable) < 0.02
-    two = Examples(np.repeat([[0.0, 1.0], [5.0, 5.0]], 10, axis=0))
-    assert theorems.quantisation_error(two, 2) == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("k", [5, 32])
@@ -128,13 +96,3 @@ def test_cost_has_a_bound_for_each_k(rows):
     large = [5, 20, 1_000]
     with pytest.raises(ValueError, match="1000 folds of 400 rows"):
         theorems.cost(learners.pegasos(4, 0.1), rows, large)
-
-
-def test_stability_figure():
-    drawn = pd.DataFrame(
-        {"n": [10, 10, 20], "treecv": [0.1, -0.2, 0.1], "nothing": [0.3, 0.2, 0.1]}
-    )
-    bound = pd.DataFrame({"sure": [0.4, 0.1], "expected": [0.2, 0.1]}, index=[10, 20])
-    fig, ax = figures.subplots()
-    assert len(figures.stability(ax, drawn, bound, "PEGASOS").lines) == 5
-    figures.plt.close(fig)

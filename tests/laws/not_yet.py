@@ -5,51 +5,9 @@
 
 TODAY = [
     (
-        "units",
-        "columns are neither centred nor scaled: false refusals, and digits lost",
-        "approx_cross_validate Poisson; approx_cross_val_predict linear",
-    ),
-    (
-        "names",
-        "Series and frames are lined up by place",
-        "HMM: of sites; GLMHMM: of sites",
-    ),
-    (
-        "names",
-        "columns of frames are lined up by place",
-        "GaussianHMM: of columns; GaussianHMM full: of columns; MixtureHMM: of columns; "
-        "PoissonHMM: of columns; AutoRegressiveHMM: of columns",
-    ),
-    (
-        "names",
-        "codes are places: codes that never occur take probability, large ones are refused",
-        "CategoricalHMM: of symbols",
-    ),
-    (
         "names",
         "states of two fits are compared by number",
         "compare_methods: of states; theta_errors: of states",
-    ),
-    (
-        "theirs",
-        "columns are neither centred nor scaled: false refusals",
-        "columns of all sizes: predicted",
-    ),
-    (
-        "theirs",
-        "directions are dropped by a threshold that carries units",
-        "wide, one column in large units, of logits: predicted",
-    ),
-    (
-        "theirs",
-        "collinear columns are refused, where scikit-learn takes the least norm",
-        "a column for each city: predicted; a column of ones: predicted",
-    ),
-    (
-        "folds",
-        "families leave out steps, HMM sequences",
-        "GaussianHMM: one default of sites; PoissonHMM: one default of sites; "
-        "CategoricalHMM: one default of sites; GLMHMM: one default of sites",
     ),
     (
         "priors",

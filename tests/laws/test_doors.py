@@ -11,29 +11,25 @@ from .law import TESTED, is_here
 from .not_yet import NOT_YET
 
 MODULES = ("", "models", "learners", "folds", "bootstrap", "plots")
-MODULES += ("spatial_folds", "graph", "weighting")
+MODULES += ("graph", "weighting")
 RESULT = "the library makes it, users read it"
 BASE = "a protocol, a base class or a law of its own that users write or pass"
 FOLDS = "makes what doors take: tests/test_folds.py; laws 3 and 10 use it"
 NO_DOORS = {
     "Model EstimatingEquation IncrementalLearner CompiledLearner Derivatives models.Family": BASE,
-    "Fit CVResult Certificate NotConcordant models.CRFParams models.EMFit": RESULT,
-    "models.FeatureParams models.HMMParams models.TrafficParams models.Islands": RESULT,
+    "Fit CVResult Certificate NotCertified models.CRFParams": RESULT,
+    "models.HMMParams models.TrafficParams models.Islands": RESULT,
     "models.EmptyState models.NoFiniteOptimum models.ImpossibleSequence plots.Style": RESULT,
     "fit_at fit_path derivatives_of": "parts of fit, for studies",
     "ladder": "the five methods, one after the other",
     "check_model difference_estimate": "of any model, that users write; they say whether it is one",
-    "Folds folds.Folds folds.* spatial_folds.* weighting.*": FOLDS,
-    "bootstrap.jackknife_params bootstrap.interval bootstrap.jackknife_after_bootstrap": (
+    "Folds folds.Folds folds.* weighting.*": FOLDS,
+    "bootstrap.jackknife_params bootstrap.interval": (
         "of the same weights and params as bootstrap.refits"
     ),
     "plots.*": "draw results: law 8",
     "graph.*": "mathematics without a model",
-    "models.tweedie models.contrastive models.ranking": "make what GLM and PairwiseLinear take",
-    "models.em": "another way to the optimum of HMMs: tests/models/test_hmm.py",
-    "models.GraphAffinity models.kernel_form models.median_square_distance": (
-        "make what ManifoldEnergy takes"
-    ),
+    "models.GraphAffinity": "makes what ManifoldEnergy takes",
     "learners.histogram learners.k_means learners.pegasos": "as learners.lsqsgd",
     "learners.lsqsgd learners.PartialFit": "what treecv and kfold take",
 }

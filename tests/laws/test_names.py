@@ -133,7 +133,7 @@ def test_classes_have_any_names(name):
 
             def told(called):
                 labels = [[str(called[k]) for k in own] for own in data["tags"]]
-                model = models.FeatureCRF(words(data["scores"]), labels, 0.5)
+                model = acv.FeatureCRF(words(data["scores"]), labels, 0.5)
                 return np.array(model.predict(acv.fit(model).params))
 
         else:

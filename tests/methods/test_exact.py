@@ -27,9 +27,10 @@ from sklearn.datasets import load_diabetes
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
-from acvlib.fit import UnconvergedFit, newton_decrement
+from acvlib.fit import newton_decrement
 from acvlib.models import GLM, PoissonTraffic
 from acvlib.solvers.inverse import DenseHessian
+from acvlib.trials import UnconvergedFit
 
 
 @pytest.mark.parametrize("name", ["ridge", "instruments"])
@@ -56,17 +57,14 @@ def test_fit_and_exact_do_not_depend_on_the_units_of_the_parameters(kind, unit):
         assert expected.standard_errors_between(params * unit, refitted) < 1e-6
 
 
-def test_exact_equals_refitting_by_scipy(fits):
+def test_exact_equals_deleting_the_sites_and_refitting_by_scipy(
+    fits, traffic_fit, traffic_folds, traffic_exact
+):
+    """Scheme A: left out is as good as never counted."""
     result = acv.exact(fits["logistic"], FOLDS)
     for params, fold in zip(result.params, FOLDS, strict=True):
         refitted = refit(LOGISTIC.objective, np.zeros(3), left_out(LOGISTIC, fold))
         assert fits["logistic"].standard_errors_between(params, refitted) < 1e-6
-
-
-def test_exact_equals_deleting_the_sites_and_refitting_by_scipy(
-    traffic_fit, traffic_folds, traffic_exact
-):
-    """Scheme A: left out is as good as never counted."""
     for i in (0, 25, 33):
         counts = TRAFFIC.counts.copy()
         counts[traffic_folds[i]] = -1
@@ -92,16 +90,13 @@ def test_exact_by_autograd_and_for_scheme_b(traffic_fit, traffic_folds, traffic_
     slow = acv.exact(replace(traffic_fit, model=ByAutograd(TRAFFIC)), traffic_folds[:2])
     assert traffic_fit.standard_errors_between(slow.params, traffic_exact.params[:2]).max() < 2e-6
     dropped = acv.exact(replace(traffic_fit, model=DROPPING), traffic_folds[-1:])
-    refitted = refit(
-        DROPPING.objective, traffic_fit.params, left_out(DROPPING, traffic_folds[-1]), gtol=1e-7
-    )
+    left = left_out(DROPPING, traffic_folds[-1])
+    refitted = refit(DROPPING.objective, traffic_fit.params, left, gtol=1e-7)
     assert traffic_fit.standard_errors_between(dropped.params[0], refitted) < 1e-6
 
 
 def separable():
-    """Two classes that only site 0 keeps from being separable: without it the optimum is far
-    off.
-    """
+    """Only site 0 keeps two classes from being separable: without it the optimum is far off."""
     x = np.concatenate([[-3.0], np.linspace(0.5, 2.0, 40)])[:, None]
     return Logistic(x, np.ones(41), penalty=1e-4)
 
@@ -124,9 +119,8 @@ def test_exact_warns_once_of_folds_that_do_not_converge():
     model = separable()
     model.penalty = 0.0
     fit = acv.fit(model)
-    with pytest.warns(
-        UnconvergedFit, match="exact: 2 of 3 folds did not converge; largest decrement"
-    ) as record:
+    message = "exact: 2 of 3 folds did not converge; largest decrement"
+    with pytest.warns(UnconvergedFit, match=message) as record:
         result = acv.exact(fit, [np.array([0]), np.array([5]), np.array([0, 1])], tolerance=1e-12)
     assert len(record) == 1
     assert record[0].filename == __file__

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
-from acvlib.fit import UnconvergedFit
+from acvlib.trials import UnconvergedFit
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -65,9 +65,3 @@ def test_rescaling_divides_the_step_by_the_share_that_is_kept(fits):
     plain = acv.frozen_newton(fits["ridge"], FOLDS, rescale=False).params - fits["ridge"].params
     scaled = acv.frozen_newton(fits["ridge"], FOLDS).params - fits["ridge"].params
     assert_allclose(scaled * np.array([[59.0], [50.0], [56.0]]) / 60, plain, rtol=1e-12)
-
-
-@pytest.mark.parametrize("steps", [0, -1])
-def test_fewer_than_one_step_is_refused(steps, fits):
-    with pytest.raises(ValueError, match=f"steps = {steps}: must be a whole number from 1"):
-        acv.frozen_newton(fits["ridge"], FOLDS, steps=steps)

@@ -1,6 +1,5 @@
-"""The linear-chain CRF against enumeration of label sequences, autograd, and delete-and-refit."""
+"""Conditional random fields against enumeration of label sequences, and delete-and-refit."""
 
-from dataclasses import replace
 from itertools import product
 
 import autograd.numpy as anp
@@ -10,18 +9,22 @@ from autograd import grad, hessian, jacobian
 from autograd.scipy.special import logsumexp
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from oracles.refit import refit
-from oracles.wrappers import ByAutograd
 
 import acvlib as acv
-from acvlib.derivatives import derivatives_of
-from acvlib.fit import UnconvergedFit
+from acvlib.adapters.crfsuite import Attributes, FeatureCRF
 from acvlib.folds import Folds
 from acvlib.models import LinearChainCRF
+from acvlib.trials import UnconvergedFit
 from acvlib.weighting import hide_labels
 
 K, LENGTHS = 3, (1, 4, 2, 3, 1)
-D, FEW = 2 * K + K * K, 8  # parameters with three tags, and with two
+D = 2 * K + K * K
+SCHEMES = [None, hide_labels]
+TWICE = [2, 1, 0, 3, 1]  # the second sentence has four tokens, the third none that counts
+COPIES = np.repeat(np.arange(5), TWICE)
+by_scheme = pytest.mark.parametrize("scheme", SCHEMES)
 
 
 def data(seed, lengths=LENGTHS, n_tags=K):
@@ -34,157 +37,173 @@ def crf(scheme=None, seed=0, ridge=0.1, n_tags=K):
     return LinearChainCRF(*data(seed, n_tags=n_tags), ridge, scheme)
 
 
-def path_scores(params, scores):
+def chains(scheme, weights=1.0, sentences=range(5), ridge=0.3):
+    emissions, labels = data(1, n_tags=2)
+    some = [emissions[n] for n in sentences], [labels[n] for n in sentences]
+    return LinearChainCRF(*some, ridge, scheme, weights)
+
+
+def features(scheme, weights=1.0, sentences=range(5)):
+    """Tokens of two attributes of four, with numbers; not all pairs have a weight."""
+    rng = np.random.default_rng(3)
+    tokens = [[{"ab"[n % 2]: n / 3, "cd"[n % 3 % 2]: 1} for n in range(t)] for t in LENGTHS]
+    labels = [["AB"[k] for k in rng.integers(0, 2, t)] for t in LENGTHS]
+    whole = FeatureCRF(tokens, labels)
+    taken = whole.tokens.take(np.array(sentences))
+    some = Attributes(taken.matrix, taken.starts, whole.names)
+    labels = [labels[n] for n in sentences]
+    return FeatureCRF(some, labels, 0.3, scheme, whole.free, weights)
+
+
+by_kind = pytest.mark.parametrize("kind", [chains, features])
+
+
+def scores_of(model, params):
+    """(scores (T, K) of each sentence with starts and ends, transitions), through autograd."""
+    k = model.tokens.n_labels
+    if isinstance(model, LinearChainCRF):
+        every = []
+        for own in model.emissions:
+            ends = np.eye(len(own))[[0, -1]].T
+            every.append(own + ends @ anp.array([params[:k], params[-k:]]))
+        return every, params[k:-k].reshape(k, k)
+    attributes = model.sentences.matrix.toarray()
+    n_pairs = k * (attributes.shape[1] + k)
+    pairs = np.eye(n_pairs)[:, model.free] @ params
+    scores = attributes @ pairs[: -k * k].reshape(-1, k)
+    starts = model.sentences.starts
+    return [scores[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)], pairs[
+        -k * k :
+    ].reshape(k, k)
+
+
+def path_scores(scores, links):
     """Score and labels of every label sequence of a sentence."""
-    n_tags = scores.shape[1]
-    start, links, end = (
-        params[:n_tags],
-        params[n_tags:-n_tags].reshape(n_tags, n_tags),
-        params[-n_tags:],
-    )
-    paths = np.array(list(product(range(n_tags), repeat=len(scores))))
-    total = (
-        start[paths[:, 0]] + end[paths[:, -1]] + scores[np.arange(len(scores)), paths].sum(axis=1)
-    )
+    paths = np.array(list(product(range(scores.shape[1]), repeat=len(scores))))
+    total = scores[np.arange(len(scores)), paths].sum(axis=1)
     return total + anp.sum(links[paths[:, :-1], paths[:, 1:]], axis=1), paths
 
 
 def enumerated(model, params, weights):
     """F by a sum over all label sequences, differentiable in params and weights (Eq. 12, 13)."""
-    total, t = 0.5 * anp.sum(model.ridge * params**2), 0
-    for n, (scores, labels) in enumerate(zip(model.emissions, model.labels, strict=True)):
-        score, paths = path_scores(params, scores)
-        own = weights[t : t + len(labels)] if model.scheme else weights[n]
-        t += len(labels)
+    total = 0.5 * anp.sum(model.ridge * params**2)
+    every, links = scores_of(model, params)
+    for n, scores in enumerate(every):
+        score, paths = path_scores(scores, links)
+        first = model.tokens.starts[n]
+        labels = model.tokens.tags[first : first + len(scores)]
         if model.scheme:
             known = 1.0
-            for place, label in enumerate(
-                labels
-            ):  # autograd's prod divides by its factors, which may be 0
-                known = known * (1.0 - own[place] * (paths[:, place] != label))
-            total = total + logsumexp(score) - anp.log(anp.sum(anp.exp(score) * known))
+            for place, label in enumerate(labels):
+                # autograd's prod divides by its factors, which may be 0
+                known = known * (1.0 - weights[first + place] * (paths[:, place] != label))
+            loss = logsumexp(score) - anp.log(anp.sum(anp.exp(score) * known))
         else:
-            total = total + own * (logsumexp(score) - score[(paths == labels).all(axis=1)][0])
+            loss = weights[n] * (logsumexp(score) - score[(paths == labels).all(axis=1)][0])
+        total = total + model.sample_weight[n] * loss
     return total
 
 
-def some_weights(model, rng):
-    return [
-        np.ones(model.n_sites),
-        rng.uniform(0.2, 0.9, model.n_sites),
-        rng.integers(0, 2, model.n_sites) * 1.0,
-    ]
+def slopes_and_hessian(model, params, weights):
+    every = grad(enumerated, 1), hessian(enumerated, 1)
+    return [function(model, params, weights) for function in every]
 
 
-@pytest.mark.parametrize("scheme", [None, hide_labels])
-def test_objective_gradient_and_hessian_are_those_of_enumeration(scheme):
+@by_scheme
+@by_kind
+def test_derivatives_are_those_of_enumeration(kind, scheme):
     rng = np.random.default_rng(1)
-    model = crf(scheme, ridge=rng.uniform(0.05, 0.3, D))
-    params = rng.normal(size=D)
-    for weights in some_weights(model, rng):
-        value, gradient = model.derivatives.value_and_gradient(params, weights)
+    model = kind(scheme, np.append(0.0, rng.uniform(0.2, 3.0, 4)))
+    fast = model.derivatives
+    params = 0.7 * rng.normal(size=model.n_params)
+    ones = np.ones(model.n_sites)
+    random = rng.uniform(0.2, 0.9, model.n_sites)
+    for weights in (ones, 0.0 * ones, random, rng.integers(0, 2, model.n_sites) * 1.0):
+        value, gradient = fast.value_and_gradient(params, weights)
+        slopes, matrix = slopes_and_hessian(model, params, weights)
         assert value == pytest.approx(enumerated(model, params, weights), rel=1e-12)
-        assert gradient == pytest.approx(grad(enumerated, 1)(model, params, weights), abs=1e-10)
-        expected = hessian(enumerated, 1)(model, params, weights)
-        matrix = np.asarray(model.derivatives.hessian(params, weights))
-        assert matrix == pytest.approx(expected, abs=1e-10)
+        assert model.objective(params, weights) == value
+        assert_allclose(gradient, slopes, atol=1e-10)
+        if kind is chains:
+            assert_allclose(np.asarray(fast.hessian(params, weights)), matrix, atol=1e-10)
+    sites = np.flatnonzero(model.observed)
+    folds = Folds([sites[:1], sites[1:4]])
+    cross = jacobian(grad(enumerated, 1), 2)(model, params, ones)
+    assert_allclose(fast.cross_matrix(params, ones), cross, atol=1e-10)
+    expected = [-cross[:, fold].sum(axis=1) for fold in folds]
+    assert_allclose(fast.cross(params, folds), expected, atol=1e-10)
+    for points in (params, np.array([params, params - 0.1])):
+        values, gradients = fast.fold_gradients(points, folds)
+        losses = fast.heldout(points, folds)
+        solver = fast.fold_hessians(points, folds, 0.5)
+        vectors = rng.normal(size=gradients.shape)
+        solved = solver.solve(vectors)
+        for o, (fold, point) in enumerate(zip(folds, np.atleast_2d(points), strict=False)):
+            weights = acv.folds.weights(model.n_sites, fold)
+            slopes, matrix = slopes_and_hessian(model, point, weights)
+            assert values[o] == pytest.approx(enumerated(model, point, weights), rel=1e-12)
+            assert_allclose(gradients[o], slopes, atol=1e-10)
+            matrix += 0.5 * np.eye(len(point))
+            assert_allclose(solved[o], np.linalg.solve(matrix, vectors[o]), rtol=1e-5, atol=1e-6)
+            if kind is chains:
+                assert_allclose(solver.matrices[o], matrix, atol=1e-10)
+            kept = kind(scheme).heldout_loss(point, fold)  # whatever the sample weights
+            assert_allclose(losses[o], kept, atol=1e-12)
 
 
-@pytest.mark.parametrize("scheme", [None, hide_labels])
-def test_autograd_path_agrees_with_enumeration(scheme):
-    model, rng = crf(scheme), np.random.default_rng(2)
-    params = rng.normal(size=D)
-    for weights in some_weights(model, rng):
-        assert model.objective(params, weights) == pytest.approx(
-            enumerated(model, params, weights), rel=1e-12
-        )
-    slow, weights = ByAutograd(model), np.ones(model.n_sites)
-    matrix = np.asarray(derivatives_of(slow).hessian(params, weights))
-    fast = np.asarray(model.derivatives.hessian(params, weights))
-    assert matrix == pytest.approx(fast, abs=1e-10)
-    expected = jacobian(grad(enumerated, 1), 2)(model, params, weights)
-    assert derivatives_of(slow).cross_matrix(params, weights) == pytest.approx(expected, abs=1e-10)
-    assert model.derivatives.cross_matrix(params, weights) == pytest.approx(expected, abs=1e-10)
+@by_scheme
+@by_kind
+def test_heldout_loss_by_enumeration(kind, scheme):
+    model = kind(scheme)
+    params = np.random.default_rng(8).normal(size=model.n_params)
+    fold = np.array([1, 2, 4])
+    weights, losses = acv.folds.weights(model.n_sites, fold), model.heldout_loss(params, fold)
+    for site, loss in zip(fold, losses, strict=True):
+        with_it = weights + (np.arange(model.n_sites) == site)
+        change = enumerated(model, params, with_it) - enumerated(model, params, weights)
+        assert loss == pytest.approx(change, abs=1e-10)
+    scored = Folds([fold], [np.array([2])])
+    assert model.derivatives.heldout(params, scored)[0] == pytest.approx(losses[1:2])
 
 
-def test_check_model_passes_on_both_schemes():
+def test_check_model_passes():
     rng = np.random.default_rng(3)
-    for scheme in (None, hide_labels):
-        slow = ByAutograd(crf(scheme))
-        assert max(acv.check_model(slow, rng.normal(size=D), rng).values()) < 1e-4
-
-
-@pytest.mark.parametrize("scheme", [None, hide_labels])
-def test_fold_paths_agree_with_autograd(scheme):
-    model, rng = crf(scheme, n_tags=2), np.random.default_rng(4)
-    slow, folds = ByAutograd(model), Folds([np.array([1]), np.array([0, 3, 4])])
-    fast, plain = model.derivatives, derivatives_of(slow)
-    vectors = rng.normal(size=(2, FEW))
-    for params in (rng.normal(size=(2, FEW)), rng.normal(size=FEW)):
-        pairs = zip(
-            fast.fold_gradients(params, folds), plain.fold_gradients(params, folds), strict=True
-        )
-        for found, expected in pairs:
-            assert found == pytest.approx(expected, abs=1e-10)
-        solvers = [each.fold_hessians(params, folds, 0.5) for each in (fast, plain)]
-        assert solvers[0].matrices == pytest.approx(solvers[1].matrices, abs=1e-10)
-        assert solvers[0].solve(vectors) == pytest.approx(solvers[1].solve(vectors), abs=1e-8)
-        losses = zip(fast.heldout(params, folds), plain.heldout(params, folds), strict=True)
-        assert all(found == pytest.approx(expected, abs=1e-10) for found, expected in losses)
-    assert fast.cross(params, folds) == pytest.approx(plain.cross(params, folds), abs=1e-10)
-    fit = acv.fit(model)
-    for rung in (acv.infinitesimal_jackknife, acv.newton_step):
-        assert rung(fit, folds).params == pytest.approx(
-            rung(replace(fit, model=slow), folds).params, abs=1e-8
-        )
-
-
-def test_scored_sites_are_picked_from_the_omitted_ones():
-    model, params = crf(hide_labels), np.random.default_rng(4).normal(size=D)
-    every, some = Folds([np.array([1, 2, 4])]), Folds([np.array([1, 2, 4])], [np.array([2])])
-    losses = model.derivatives.heldout(params, every)[0]
-    assert model.derivatives.heldout(params, some)[0] == pytest.approx(losses[1:2])
+    model = chains(None)
+    assert max(acv.check_model(model, rng.normal(size=model.n_params), rng).values()) < 1e-4
+    with pytest.raises(ValueError, match="at weights 1"):
+        acv.check_model(chains(hide_labels), rng.normal(size=model.n_params), rng)
 
 
 def test_sums_side_by_side_are_those_of_single_sentences():
-    """More sentences than stand side by side, one long enough for its product to be cut."""
+    """More sentences than stand side by side, one long."""
     lengths = (700, *[2] * 150, 1, 3, 2)
-    own = LinearChainCRF(*data(5, lengths)).derivatives
+    model = LinearChainCRF(*data(5, lengths), 1e-12)
     rng = np.random.default_rng(5)
     params, weights = rng.normal(0, 3, D), rng.uniform(size=len(lengths))
-    losses, gradients = own._each_loss(params, np.arange(len(lengths)))
-    value, total = own._whole(params, weights)
+    alone = Folds(np.arange(len(lengths))[:, None])
+    losses = np.ravel(model.derivatives.heldout(params, alone))
+    value, total = model.derivatives.value_and_gradient(params, weights)
     assert value == pytest.approx(weights @ losses, rel=1e-12)
-    assert total == pytest.approx(weights @ gradients, rel=1e-9)
+    expected = -weights @ model.derivatives.cross(params, alone)
+    assert total == pytest.approx(expected, rel=1e-9, abs=1e-10)
 
 
-def test_no_sentence_has_weight():
-    model, params = crf(), np.random.default_rng(5).normal(size=D)
-    value, gradient = model.derivatives.value_and_gradient(params, np.zeros(len(LENGTHS)))
-    assert value == pytest.approx(0.05 * params @ params)
-    assert gradient == pytest.approx(0.1 * params)
-    hessian = np.asarray(model.derivatives.hessian(params, np.zeros(len(LENGTHS))))
-    assert hessian == pytest.approx(0.1 * np.eye(D))
-
-
-def test_models_copy_what_they_are_given():
+def test_models_copy_what_they_are_given_and_pack_is_the_inverse_of_unpack():
     emissions, labels = data(0)
     model = LinearChainCRF(emissions, labels)
     emissions[0][:] = np.nan
     assert np.isfinite(model.emissions[0]).all()
     with pytest.raises(ValueError, match="read-only"):
         model.labels[0][:] = 1
-
-
-def test_pack_is_the_inverse_of_unpack():
-    model, params = crf(), np.random.default_rng(5).normal(size=D)
+    params = np.random.default_rng(5).normal(size=D)
     np.testing.assert_array_equal(model.pack(model.unpack(params)), params)
 
 
-@pytest.mark.parametrize("scheme", [None, hide_labels])
+@by_scheme
 def test_exact_is_delete_and_refit(scheme):
+    """One fold of a whole sentence: under hide_labels, every label of the second."""
     model = crf(scheme, ridge=0.3, n_tags=2)
-    fit, folds = acv.fit(model), [np.array([0]), np.array([2, 3])]
+    fit, folds = acv.fit(model), [np.array([0]), np.array([2, 3]), np.arange(1, 5)]
     result = acv.exact(fit, folds)
     assert result.diagnostics["converged"].all()
     assert result.diagnostics["decrement"].max() <= 1e-6
@@ -192,6 +211,20 @@ def test_exact_is_delete_and_refit(scheme):
         weights = acv.folds.weights(model.n_sites, fold)
         refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
         assert params == pytest.approx(refitted, abs=1e-5)
+    with pytest.raises(ValueError, match="nothing is left to fit"):
+        acv.exact(fit, [np.arange(model.n_sites)])
+
+
+@pytest.mark.parametrize("n_tags", [1, 2])
+def test_leaving_sentences_out_is_deletion(n_tags):
+    emissions, labels = data(13, n_tags=n_tags)
+    model = LinearChainCRF(emissions, labels, 0.3)
+    folds = [np.array([0]), np.array([1, 3])]
+    result = acv.exact(acv.fit(model), folds)
+    for fold, params in zip(folds, result.params, strict=True):
+        left = np.setdiff1d(np.arange(len(labels)), fold)
+        deleted = LinearChainCRF([emissions[n] for n in left], [labels[n] for n in left], 0.3)
+        assert params == pytest.approx(acv.fit(deleted).params, abs=1e-6)
 
 
 def test_folds_whose_hessian_is_indefinite_are_refitted_by_newtons_method():
@@ -214,14 +247,13 @@ def test_exact_is_the_same_from_far_away():
     assert fit.standard_errors_between(far.params, acv.exact(fit, folds).params).max() < 1e-5
 
 
-@pytest.mark.parametrize("scheme", [None, hide_labels])
+@by_scheme
 def test_jackknife_error_falls_fourfold_when_the_weights_change_is_halved(scheme):
     model = crf(scheme, ridge=0.3, n_tags=2)
     fit = acv.fit(model, tolerance=1e-10)
     sure = np.concatenate(acv.no_adjustment(fit, acv.folds.leave_one_out(model.n_sites)).losses)
-    fold = np.sort(
-        np.argsort(sure)[:2]
-    )  # a surprising label moves the params by much more than a quadratic term
+    # a surprising label moves the params by much more than a quadratic term
+    fold = np.sort(np.argsort(sure)[:2])
     step = acv.infinitesimal_jackknife(fit, [fold]).params[0] - fit.params
     errors = []
     for change in (0.2, 0.1, 0.05):
@@ -240,11 +272,9 @@ def test_frozen_error_falls_with_the_square_of_a_folds_influence():
         emissions, labels = data(7)
         model = LinearChainCRF(emissions * copies, labels * copies, 0.1 * copies)
         fit = acv.fit(model, tolerance=1e-10)
-        rungs = (
-            acv.frozen_newton(fit, [np.array([3])]),
-            acv.exact(fit, [np.array([3])], 1e-10),
-        )
-        errors.append(np.linalg.norm(rungs[0].params - rungs[1].params))
+        frozen = acv.frozen_newton(fit, [np.array([3])])
+        exact = acv.exact(fit, [np.array([3])], 1e-10)
+        errors.append(np.linalg.norm(frozen.params - exact.params))
     assert 3.0 < errors[0] / errors[1] < 5.0
     assert 3.4 < errors[1] / errors[2] < 4.6
 
@@ -252,40 +282,32 @@ def test_frozen_error_falls_with_the_square_of_a_folds_influence():
 def test_of_one_hidden_label_the_jackknife_is_the_frozen_step_over_its_probability():
     model = crf(hide_labels)
     fit, folds = acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites)
-    ij, frozen = (
-        acv.infinitesimal_jackknife(fit, folds),
-        acv.frozen_newton(fit, folds, rescale=False),
-    )
+    ij = acv.infinitesimal_jackknife(fit, folds)
+    frozen = acv.frozen_newton(fit, folds, rescale=False)
     probability = np.exp(-np.concatenate(acv.no_adjustment(fit, folds).losses))
     expected = fit.params + (frozen.params - fit.params) / probability[:, None]
     assert ij.params == pytest.approx(expected, abs=1e-8)
 
 
-@pytest.mark.parametrize("scheme", [None, hide_labels])
-def test_heldout_loss_by_enumeration(scheme):
-    model, params = crf(scheme), np.random.default_rng(8).normal(size=D)
-    fold = np.array([1, 2, 4])
-    weights, losses = acv.folds.weights(model.n_sites, fold), model.heldout_loss(params, fold)
-    for site, loss in zip(fold, losses, strict=True):
-        with_it = weights + (np.arange(model.n_sites) == site)
-        change = enumerated(model, params, with_it) - enumerated(model, params, weights)
-        assert loss == pytest.approx(change, abs=1e-10)
-
-
-def test_marginals_and_viterbi_by_enumeration():
-    model, params = crf(), np.random.default_rng(9).normal(size=D)
-    for scores, marginal, best in zip(
-        model.emissions, model.marginals(params), model.predict(params), strict=True
-    ):
-        score, paths = path_scores(params, scores)
+@by_kind
+def test_marginals_and_viterbi_by_enumeration(kind):
+    model = kind(None)
+    params = np.random.default_rng(9).normal(size=model.n_params)
+    every, links = scores_of(model, params)
+    found = zip(every, model.marginals(params), model.predict(params), strict=True)
+    for scores, marginal, best in found:
+        score, paths = path_scores(scores, links)
         probability = np.exp(score - logsumexp(score))
-        assert marginal == pytest.approx(
-            np.einsum("p,ptk->tk", probability, np.eye(K)[paths]), abs=1e-12
-        )
-        assert (best == paths[np.argmax(score)]).all()
+        expected = np.einsum("p,ptk->tk", probability, np.eye(2)[paths])
+        assert marginal == pytest.approx(expected, abs=1e-12)
+        names = getattr(model, "classes", np.arange(2))
+        assert list(best) == [names[k] for k in paths[np.argmax(score)]]
+
+
+def test_other_sentences():
     other = [np.zeros((2, K))]
-    assert model.marginals(params, other)[0].sum(axis=1) == pytest.approx(1.0)
-    assert len(model.predict(params, other)[0]) == 2
+    assert crf().marginals(np.ones(D), other)[0].sum(axis=1) == pytest.approx(1.0)
+    assert len(crf().predict(np.ones(D), other)[0]) == 2
 
 
 @given(st.integers(0, 10_000), st.floats(-50, 50), st.floats(-50, 50))
@@ -299,26 +321,7 @@ def test_shifts_that_cancel_change_no_probability(seed, shift, tilt):
     assert losses[0] == pytest.approx(losses[1], abs=1e-9)
 
 
-@given(st.integers(0, 10_000))
-def test_covariance_is_positive_and_sums_over_sentences(seed):
-    model, rng = crf(seed=seed % 5), np.random.default_rng(seed)
-    params, covariance = rng.normal(0, 2, D), model.derivatives._covariance
-    single = [covariance(params, unit) for unit in np.eye(model.n_sites)]
-    assert covariance(params, np.ones(model.n_sites)) == pytest.approx(sum(single), abs=1e-9)
-    assert np.linalg.eigvalsh(sum(single))[0] > -1e-9
-
-
-def test_scores_far_apart_do_not_overflow():
-    emissions, labels = data(10)
-    model = LinearChainCRF([140.0 * np.sign(e) for e in emissions], labels, 0.1)
-    value, gradient = model.derivatives.value_and_gradient(
-        np.linspace(-70, 70, D), np.ones(model.n_sites)
-    )
-    assert np.isfinite(value)
-    assert np.isfinite(gradient).all()
-
-
-@pytest.mark.parametrize("scheme", [None, hide_labels])
+@by_scheme
 def test_params_that_stray_are_summed_exactly(scheme):
     model = crf(scheme)
     folds = Folds([np.array([0]), np.array([3])])
@@ -331,11 +334,22 @@ def test_params_that_stray_are_summed_exactly(scheme):
     for params, fold, value, gradient in zip(points, folds, values, gradients, strict=True):
         weights = acv.folds.weights(model.n_sites, fold)
         assert value == pytest.approx(enumerated(model, params, weights), rel=1e-12)
-        assert model.objective(params, weights) == pytest.approx(value, rel=1e-12)
         expected = grad(enumerated, 1)(model, params, weights)
         assert gradient == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert np.isfinite(model.derivatives.heldout(points, folds)[0]).all()
     assert model.marginals(points[1])[1].sum(axis=1) == pytest.approx(1.0)
+
+
+def test_scores_far_apart_do_not_overflow_and_their_level_does_not_matter():
+    emissions, labels = data(10)
+    far = LinearChainCRF([140.0 * np.sign(e) for e in emissions], labels, 0.1)
+    ones = np.ones(len(labels))
+    found = far.derivatives.value_and_gradient(np.linspace(-70, 70, D), ones)
+    assert np.isfinite([found[0], *found[1]]).all()
+    model = crf()
+    raised = LinearChainCRF([scores + 2.0**14 for scores in model.emissions], model.labels, 0.1)
+    params = np.random.default_rng(14).normal(size=D)
+    assert raised.objective(params, ones) == pytest.approx(model.objective(params, ones), rel=1e-9)
 
 
 def test_a_hidden_label_that_the_others_exclude_has_an_infinite_loss():
@@ -357,26 +371,57 @@ def test_unseen_transitions_have_a_finite_optimum():
     assert abs(fit.params).max() < 30
 
 
+@by_scheme
+@by_kind
+def test_a_sentence_of_weight_two_is_a_sentence_twice_and_of_zero_in_no_fold(kind, scheme):
+    weighted = kind(scheme, TWICE)
+    repeated = kind(scheme, 1.0, COPIES)
+    fit = acv.fit(weighted, tolerance=1e-9)
+    again = acv.fit(repeated, tolerance=1e-9)
+    assert_allclose(fit.params, again.params, atol=1e-7)
+    sites = np.flatnonzero(weighted.observed)
+    folds = Folds([sites[:1], sites[1:3]])
+    copied = weighted.tokens.rows(COPIES) if scheme else COPIES
+    copies = Folds([np.flatnonzero(np.isin(copied, fold)) for fold in folds])
+    for rung in (acv.infinitesimal_jackknife, acv.newton_step, acv.exact):
+        once = rung(fit, folds)
+        assert_allclose(once.params, rung(again, copies).params, atol=1e-5)
+        for params, fold, losses in zip(once.params, folds, once.losses, strict=True):
+            assert_allclose(losses, kind(scheme).heldout_loss(params, fold), rtol=1e-9)
+    absent = np.flatnonzero(~weighted.observed)
+    assert (absent == (np.arange(5, 7) if scheme else [2])).all()
+    with pytest.raises(ValueError, match="missing"):
+        acv.exact(fit, [absent[:1]])
+
+
+@by_kind
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 2.0], r"sample_weight have shape \(2,\), not \(5,\): one weight a sentence"),
+        ([1, 1, np.nan, 1, 1], "weight nan of sentence 2 must be finite and >= 0"),
+        (0.0, "every sample_weight is 0"),
+    ],
+)
+def test_bad_weights_are_named(kind, weights, message):
+    with pytest.raises(ValueError, match=message):
+        kind(None, weights)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": [np.array([], int), np.array([0])]}, "sentence 0 is empty"),
+        ({"labels": [np.array([], int), np.array([0])]}, "sentence 0: labels .* do not fit"),
         ({"labels": [np.array([0, 3]), np.array([0])]}, "0 ... 2, not 0 ... 3"),
         ({"labels": [np.array([0, -1]), np.array([0])]}, "not -1 ... 0"),
         ({"labels": [np.array([0.0, 1.0]), np.array([0])]}, "sentence 0"),
-        ({"labels": [np.array([0]), np.array([0])]}, "do not fit"),
         ({"labels": [np.array([0, 1])]}, "2 sentences of emission scores, 1 of labels"),
-        (
-            {"emissions": [np.full((2, K), np.nan), np.zeros((1, K))]},
-            "sentence 0: scores must be finite",
-        ),
-        (
-            {"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]},
-            "sentence 1: scores .* 300 nats",
-        ),
+        ({"emissions": [np.zeros((0, K)), np.zeros((1, K))]}, "sentence 0 is empty"),
+        ({"emissions": [np.full((2, K), np.nan), np.zeros((1, K))]}, "scores must be finite"),
+        ({"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]}, "1: .* 300 nats"),
+        ({"emissions": [], "labels": []}, "no sentences"),
         ({"ridge": 0.0}, "ridge = 0.0: must be above 0"),
         ({"ridge": np.ones(3)}, "must be > 0 and finite, one number or 15, one a parameter"),
-        ({"ridge": np.full(15, np.inf)}, "at least inf: must be > 0 and finite"),
         ({"scheme": acv.weighting.keep_latents}, "scheme must be"),
     ],
 )
@@ -389,57 +434,17 @@ def test_bad_input_is_named(change, message):
         LinearChainCRF(**(good | change))
 
 
-@pytest.mark.parametrize("n_tags", [1, 2])
-def test_leaving_sentences_out_is_deletion(n_tags):
-    emissions, labels = data(13, n_tags=n_tags)
-    model = LinearChainCRF(emissions, labels, 0.3)
-    folds = [np.array([0]), np.array([1, 3])]
-    result = acv.exact(acv.fit(model), folds)
-    for fold, params in zip(folds, result.params, strict=True):
-        left = np.setdiff1d(np.arange(len(labels)), fold)
-        deleted = LinearChainCRF([emissions[n] for n in left], [labels[n] for n in left], 0.3)
-        assert params == pytest.approx(acv.fit(deleted).params, abs=1e-6)
-
-
-@pytest.mark.parametrize("scheme", [None, hide_labels])
-def test_folds_that_leave_nothing_are_refused_and_one_of_a_whole_sentence_is_right(scheme):
-    model = crf(scheme, ridge=0.3, n_tags=2)
-    fit = acv.fit(model)
-    with pytest.raises(ValueError, match="nothing is left to fit"):
-        acv.exact(fit, [np.arange(model.n_sites)])
-    fold = np.arange(1, 5)  # under hide_labels, every label of the second sentence
-    params = acv.exact(fit, [fold]).params[0]
-    weights = acv.folds.weights(model.n_sites, fold)
-    refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
-    assert params == pytest.approx(refitted, abs=1e-5)
-
-
-def test_large_scores_of_any_level_give_the_same_objective():
-    model = crf()
-    params = np.random.default_rng(14).normal(size=D)
-    raised = LinearChainCRF([scores + 2.0**14 for scores in model.emissions], model.labels, 0.1)
-    ones = np.ones(model.n_sites)
-    assert raised.objective(params, ones) == pytest.approx(model.objective(params, ones), rel=1e-9)
-
-
-@pytest.mark.parametrize("scheme", [None, hide_labels])
+@by_scheme
 def test_bad_folds_and_weights_are_refused(scheme):
     model = crf(scheme)
     for fold in ([], [99], [-1], [True, False], [0.5]):
         with pytest.raises(ValueError, match="fold"):
             model.heldout_loss(np.zeros(D), fold)
-    for method in (model.derivatives.value_and_gradient, model.derivatives.hessian):
+    methods = model.objective, model.derivatives.value_and_gradient, model.derivatives.hessian
+    for method in methods:
         with pytest.raises(ValueError, match="one weight a site"):
             method(np.zeros(D), np.ones(2))
-
-
-def test_bad_input_of_methods():
-    model = crf()
     with pytest.raises(ValueError, match="no sentences"):
         model.predict(np.zeros(D), [])
-    with pytest.raises(ValueError, match="outside"):
-        acv.no_adjustment(acv.fit(model), [np.array([99])])
     with pytest.raises(ValueError, match=r"scores \(2, 2\)"):
         model.predict(np.zeros(D), [np.zeros((2, 2))])
-    with pytest.raises(ValueError, match="one weight a site"):
-        model.objective(np.zeros(D), np.ones(3))

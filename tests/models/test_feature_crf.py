@@ -1,24 +1,16 @@
-"""The CRF over features against sklearn-crfsuite, enumeration, autograd, and delete-and-refit."""
+"""The CRF over features against sklearn-crfsuite and delete-and-refit; test_crf.py enumerates."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 import sklearn_crfsuite
-from autograd import grad, hessian
-from oracles.wrappers import ByAutograd
-from scipy.special import logsumexp
 
 import acvlib as acv
-from acvlib.derivatives import Derivatives
+from acvlib.adapters import sparse_crf
+from acvlib.adapters.crfsuite import Attributes, FeatureCRF, attributes, from_crfsuite
 from acvlib.folds import WHOLE, Folds
-from acvlib.models import FeatureCRF, from_crfsuite
-from acvlib.models.crf import preconditioner
-from acvlib.models.crf.attributes import Attributes, attributes
 from acvlib.weighting import hide_labels
-
-SCHEMES = [None, hide_labels]
 
 
 def data(n=8, seed=0, words=30):
@@ -43,11 +35,6 @@ def crfsuite(X, y, **settings):
     return sklearn_crfsuite.CRF(**exact | settings).fit(X, y)
 
 
-def some_weights(model, rng):
-    random = rng.uniform(0.1, 0.9, model.n_sites)
-    return [np.ones(model.n_sites), random, rng.integers(0, 2, model.n_sites) * 1.0]
-
-
 def test_attributes_are_those_of_crfsuite():
     pycrfsuite = pytest.importorskip("pycrfsuite")
     X, _ = data()
@@ -66,8 +53,8 @@ def test_from_crfsuite_has_its_weights_probabilities_and_labels(every):
     settings = {"all_possible_states": every, "all_possible_transitions": every}
     fitted = crfsuite(X, y, **settings)
     model, params = from_crfsuite(fitted, X, y)
-    own = FeatureCRF(X, y, 0.6, None, bool(every), bool(every))
-    np.testing.assert_array_equal(model.free, own.free)
+    seen = FeatureCRF(X, y).free if not every else np.arange(3 * (len(model.names) + 3))
+    np.testing.assert_array_equal(model.free, seen)
     losses = []
     for sentence, labels in zip(X, y, strict=True):
         fitted.tagger_.set(sentence)
@@ -85,48 +72,6 @@ def test_from_crfsuite_has_its_weights_probabilities_and_labels(every):
     model, params = from_crfsuite(stopped, X, y)
     assert model.n_params == len(stopped.state_features_) + len(stopped.transition_features_)
     assert model.predict(params, others) == [list(labels) for labels in stopped.predict(others)]
-
-
-def test_objective_is_enumeration():
-    X, y = data(5)
-    model = FeatureCRF(X, y, 0.4, all_possible_transitions=True)
-    params = np.random.default_rng(1).normal(size=model.n_params)
-    states, transitions = model.unpack(params)
-    np.testing.assert_array_equal(model.pack(model.unpack(params)), params)
-    matrix, starts, _ = model.sentences
-    total = 0.5 * 0.4 * params @ params
-    for n, labels in enumerate(y):
-        scores = (matrix @ states)[starts[n] : starts[n + 1]]
-        paths = np.array(list(product(range(3), repeat=len(labels))))
-        each = scores[np.arange(len(labels)), paths].sum(axis=1)
-        each += transitions[paths[:, :-1], paths[:, 1:]].sum(axis=1)
-        own = (paths == ["ABC".index(label) for label in labels]).all(axis=1)
-        total += logsumexp(each) - each[own][0]
-    assert model.objective(params, np.ones(5)) == pytest.approx(total, rel=1e-13)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_derivatives_are_those_of_autograd(scheme):
-    rng = np.random.default_rng(2)
-    model = FeatureCRF(*data(), 0.3, scheme)
-    params = rng.normal(size=model.n_params)
-    folds = Folds([np.array([1, 2, 5]), np.array([0])])
-    for weights in some_weights(model, rng):
-        _, gradient = model.derivatives.value_and_gradient(params, weights)
-        np.testing.assert_allclose(gradient, grad(model.objective)(params, weights), atol=1e-12)
-    cross = Derivatives(model).cross(params, folds)
-    np.testing.assert_allclose(model.derivatives.cross(params, folds), cross, atol=1e-11)
-    units = np.eye(model.n_params)
-    together = model.derivatives.products(params, folds)
-    for row, fold in enumerate(folds):
-        weights = np.ones(model.n_sites)
-        weights[fold] = 0.0
-        expected = hessian(model.objective)(params, weights)
-        rows = np.full(len(units), row)
-        np.testing.assert_allclose(together.multiply(units, rows), expected, atol=1e-11)
-        value, gradient = model.derivatives.value_and_gradient(params, weights)
-        assert together.evaluate()[0][row] == pytest.approx(value, rel=1e-13)
-        np.testing.assert_allclose(together.evaluate()[1][row], gradient, atol=1e-12)
 
 
 def test_unlikely_scores_have_finite_derivatives():
@@ -155,20 +100,13 @@ def test_products_where_sums_are_in_logarithms_are_differences_of_gradients():
     assert np.isfinite(products.precondition(vector, np.array([0]))).all()
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_check_model(scheme):
-    model = FeatureCRF(*data(4), 0.3, scheme)
-    rng = np.random.default_rng(4)
-    errors = acv.check_model(ByAutograd(model), rng.normal(size=model.n_params), rng)
-    assert max(errors.values()) < 1e-4
-
-
 def without(model, fold):
     """The same model, same weights, of the other sentences alone."""
     kept = np.setdiff1d(np.arange(model.n_sites), fold)
     tokens = model.tokens.take(kept)
     rest = Attributes(tokens.matrix, tokens.starts, model.names)
-    return replace(model, sentences=rest, labels=[model.labels[n] for n in kept])
+    labels = [model.labels[n] for n in kept]
+    return replace(model, sentences=rest, labels=labels, sample_weight=1.0)
 
 
 def test_rungs_against_refits_without_the_sentences():
@@ -205,9 +143,9 @@ def test_hidden_labels_rungs():
 
 @pytest.mark.parametrize("longest", [1, 5])
 def test_the_preconditioner_keeps_all_of_single_tokens_and_less_of_others(longest, monkeypatch):
-    monkeypatch.setattr(preconditioner, "UNCERTAIN", 1e-13)
-    monkeypatch.setattr(preconditioner, "SMALL", 0.0)
-    monkeypatch.setattr(preconditioner, "SETTLED", np.inf)
+    monkeypatch.setattr(sparse_crf, "UNCERTAIN", 1e-13)
+    monkeypatch.setattr(sparse_crf, "SMALL", 0.0)
+    monkeypatch.setattr(sparse_crf, "SETTLED", np.inf)
     X, y = data(12)
     model = FeatureCRF([own[:longest] for own in X], [own[:longest] for own in y], 0.3)
     params = acv.fit(model).params

@@ -58,7 +58,6 @@ def test_lengths_part_one_array(door):
         (np.arange(9) * (1 + 1j), "must be real numbers"),
         (np.arange(9) + 2**60, "beyond 2\\^53"),
         (np.array([2**63, 2**63 + 5, 9], np.uint64), "beyond 2\\^53"),
-        ([10**30, 1, 2, 3], "beyond 2\\^53"),
         (np.array([0.0, 1.0, 2.0, 1e200]), "beyond 1e\\+100: rescale"),
         (np.arange(9) * 1e-200, "rescale it"),
         (np.ones(9), "channel 0 is 1 in every frame of every sequence: drop it"),
@@ -282,12 +281,10 @@ def test_an_unsigned_number_of_states_does_not_wrap():
     assert GaussianHMM(x, np.uint8(1)).n_chain == 0
 
 
-@pytest.mark.parametrize("setting", ["emission", "scheme"])
-def test_what_is_no_emission_or_scheme_is_named(setting):
-    with pytest.raises(TypeError, match=f"{setting} 3: take one of"):
-        HMM([regimes()], 2, **{setting: 3})
-    with pytest.raises(TypeError, match="emission <class"):
-        HMM([regimes()], 2, Gaussian)
+def test_what_is_no_emission_is_named():
+    for other in (3, Gaussian):
+        with pytest.raises(TypeError, match="emission must be of type Emission"):
+            HMM([regimes()], 2, other)
 
 
 @pytest.mark.parametrize(
@@ -350,9 +347,11 @@ def test_settings_of_em_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             em.expectation_maximisation(model, start, **settings)
-    with pytest.raises(ValueError, match=r"start \(6,\) must be \(7,\)"):
+    with pytest.raises(
+        ValueError, match=r"start of shape \(6,\) must be \(n_params,\), n_params = 7"
+    ):
         em.expectation_maximisation(model, start[1:])
     with pytest.raises(ValueError, match="n_restarts = 0"):
         em.restarts(model, rng, 0)
-    with pytest.raises(TypeError, match="no closed-form"):
+    with pytest.raises(TypeError, match="give a model"):
         em.restarts(None, rng)

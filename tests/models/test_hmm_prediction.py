@@ -7,12 +7,12 @@ import pytest
 from hmmlearn import hmm
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
-from test_hmm import EMISSIONS, sequences
-from test_hmm_emissions import BUILDS
+from test_hmm import sequences
 
-import acvlib as acv
-from acvlib.models import GLMHMM, HMM, AutoRegressiveHMM, GaussianHMM
-from acvlib.models.hmm.emissions import Gaussian
+from acvlib.models import HMM, GaussianHMM
+from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
+
+EMISSIONS = [Gaussian(), AutoRegression(2), NeuralAutoRegression(1, 2)]
 
 
 @pytest.fixture(params=EMISSIONS, ids=str)
@@ -69,89 +69,6 @@ def test_predictions_are_sums_over_paths_of_the_past(case):
         assert_allclose(total, -model.sequence_losses(params)[n], rtol=1e-10)
 
 
-def test_predicted_means_are_those_of_many_draws(case):
-    model, params = case
-    rng = np.random.default_rng(4)
-    before = rng.normal(size=(model.emission.order, 2))
-    drawn = model.sample(params, [1] * 1_000, rng, before)
-    last = np.array([x[-1] for x in drawn.sequences])
-    found = model.predict(params, drawn.sequences[:1])
-    own = np.exp(model.log_chain(params)[0])
-    assert_allclose(found.states[0], own)
-    error = last.std(axis=0) / np.sqrt(len(last))
-    assert (abs(found.mean[0] - last.mean(axis=0)) < 4.5 * error).all()
-    share = np.bincount([z[0] for z in drawn.states], minlength=3) / len(last)
-    assert_allclose(share, own, atol=0.07)
-
-
-def test_draws_follow_the_emission_and_the_chain():
-    """Each term of log p(x, z) has the mean over draws that its entropy says."""
-    rng = np.random.default_rng(5)
-    x = 1e3 + 50.0 * np.cumsum(rng.normal(size=(60, 2)), axis=0)  # units of their own
-    model = GaussianHMM(x, 2)
-    params = model.initial_params(rng)
-    drawn = model.sample(params, [20_000], rng)
-    z = drawn.states[0]
-    named = model.unpack(params)
-    for k in range(2):
-        own = drawn.sequences[0][z == k]
-        assert_allclose(own.mean(axis=0), named.emission.mean[k], atol=0.05 * own.std())
-        assert_allclose(own.std(axis=0), named.emission.sd[k], rtol=0.05)
-    moves = np.histogram2d(z[:-1], z[1:], 2)[0]
-    assert_allclose(moves / moves.sum(axis=1, keepdims=True), named.transition, atol=0.04)
-
-
-def test_draws_of_an_autoregression_follow_its_lags():
-    rng = np.random.default_rng(6)
-    model = AutoRegressiveHMM(sequences(rng, (50,), missing=False), 2, 2)
-    params = model.initial_params(rng)
-    drawn = model.sample(params, [30], rng, before=np.ones((2, 2)))
-    again = HMM(drawn.sequences, 2, model.emission)
-    assert again.n_sites == 1
-    assert again.frames.starts.tolist() == [0, 30]
-    named = model.unpack(params).emission
-    x, k = drawn.sequences[0], drawn.states[0][5]
-    mean = named.coefficients[k, 0] @ x[6] + named.coefficients[k, 1] @ x[5] + named.intercept[k]
-    residual = x[7] - mean
-    assert (abs(residual) < 5.0 * named.sd).all()
-    with pytest.raises(ValueError, match=r"before \(0,\): the emission looks at .* \(2, 2\)"):
-        model.sample(params, [30], rng)
-
-
-@pytest.mark.parametrize("name", [name for name in BUILDS if name != "user's own"])
-def test_draws_of_every_emission_have_its_mean_and_density(name):
-    rng = np.random.default_rng(10)
-    model = BUILDS[name](rng)
-    _, rows = model.split(0.4 * rng.normal(size=model.n_params))
-    one = model.frames.rows(np.full(8_000, 4))
-    for k in range(len(rows)):
-        x = model.emission.draw(rows, k, one, rng)
-        mean = model.emission.mean(rows, k, one)[0]
-        assert x.shape == one.x.shape
-        error = x.std(axis=0) / np.sqrt(len(x))
-        assert (abs(x.mean(axis=0) - mean) < 4.5 * error + 1e-12).all()
-        drawn = one._replace(x=model.emission.prepared(x.astype(float)))
-        scores = model.emission.scores(rows, k, drawn)  # of the true density their mean is 0
-        spread = scores.std(axis=0) / np.sqrt(len(x))
-        assert (abs(scores.mean(axis=0)) < 5.0 * spread + 1e-9).all()
-
-
-def test_draws_with_inputs_are_fitted_again():
-    rng = np.random.default_rng(11)
-    u = rng.normal(size=(200, 2))
-    model = GLMHMM((rng.random(200) < 0.5) * 1.0, u, 2)
-    params = model.initial_params(rng)
-    drawn = model.sample(params, [200, 50], rng, inputs=[u, u[:50]])
-    assert [x.shape for x in drawn.sequences] == [(200, 3), (50, 3)]
-    assert_array_equal(drawn.sequences[1][:, 1:], u[:50])
-    assert np.isfinite(model.sequence_losses(params, drawn.sequences)).all()
-    assert np.isfinite(model.predict(params).mean).all()
-    with pytest.raises(ValueError, match=r"inputs \(0,\): the emission looks at .* \(200, 2\)"):
-        model.sample(params, [200], rng)
-    with pytest.raises(ValueError, match="1 inputs for 2 lengths"):
-        model.sample(params, [200, 50], rng, inputs=[u])
-
-
 def test_new_sequences_are_taken_in_place_of_the_models():
     rng = np.random.default_rng(7)
     x = sequences(rng, (30, 20), missing=False)
@@ -174,10 +91,6 @@ def test_a_missing_frame_is_predicted_and_costs_nothing():
     model = HMM([x], 2, Gaussian())
     found = model.predict(model.initial_params(rng))
     assert found.log_density[5] == pytest.approx(0.0, abs=1e-12)
-    assert np.isfinite(found.mean).all()
-    autoregression = AutoRegressiveHMM([x], 2)
-    found = autoregression.predict(autoregression.initial_params(rng))
-    assert np.flatnonzero(np.isnan(found.mean[:, 0])).tolist() == [4, 5]  # from the second frame on
 
 
 def test_states_are_those_of_hmmlearn():
@@ -199,19 +112,3 @@ def test_states_are_those_of_hmmlearn():
     found = model.decode(params)
     assert_array_equal(found.states, states)
     assert_allclose(found.log_p.sum(), log_p, rtol=1e-11)
-
-
-@pytest.mark.parametrize("lengths", [[0], [2.5], 7])
-def test_lengths_of_samples_are_named(lengths):
-    model = GaussianHMM(np.arange(9.0) % 4, 2)
-    with pytest.raises(ValueError, match="length"):
-        model.sample(model.initial_params(), lengths, np.random.default_rng(0))
-
-
-def test_the_same_seed_draws_the_same():
-    model = GaussianHMM(np.arange(9.0) % 4, 2)
-    params = model.initial_params()
-    first, second = (model.sample(params, [5, 6], seed) for seed in (3, 3))
-    assert [len(x) for x in first.sequences] == [5, 6]
-    assert_array_equal(np.concatenate(first.sequences), np.concatenate(second.sequences))
-    assert acv.fit(GaussianHMM(first.sequences, 2)).grad_norm < 1e-3

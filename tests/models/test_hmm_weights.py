@@ -1,45 +1,15 @@
-"""Sample weights of an HMM: a site of weight s counts s times."""
+"""Sample weights, probabilities that are fixed, and flat priors of an HMM."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles.wrappers import ByAutograd
-from test_hmm import EMISSIONS, close, sequences, some_folds, two_regimes
+from test_hmm import FREE, LEFT_TO_RIGHT, MIXED, levels, two_regimes
 
 import acvlib as acv
-from acvlib.derivatives import derivatives_of
-from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM
+from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NoFiniteOptimum
 from acvlib.models.hmm import em
-
-
-@pytest.mark.parametrize("sites", ["sequences", "steps"])
-@pytest.mark.parametrize("emission", EMISSIONS[:3], ids=str)
-def test_derivatives_with_sample_weights_equal_autograd(emission, sites):
-    rng = np.random.default_rng(1)
-    n = HMM(sequences(rng), 2, emission, sites).n_sites
-    weights = np.append(0.0, rng.uniform(0.2, 3.0, n - 1))
-    model = HMM(sequences(rng), 2, emission, sites, sample_weight=weights)
-    slow = derivatives_of(ByAutograd(model))
-    params = 0.4 * rng.normal(size=model.n_params)
-    w = rng.uniform(0.3, 1.0, n)
-    found = model.derivatives.value_and_gradient(params, w)
-    expected = slow.value_and_gradient(params, w)
-    assert_allclose(found[0], expected[0], rtol=1e-12)
-    close(found[1], expected[1], 1e-9)
-    hessian = np.asarray(slow.hessian(params, w))
-    close(np.asarray(model.derivatives.hessian(params, w)), hessian, 1e-6)
-    folds = some_folds(model)
-    close(model.derivatives.cross(params, folds), slow.cross(params, folds), 1e-6)
-    hessians = slow.fold_hessians(params, folds).matrices
-    close(model.derivatives.fold_hessians(params, folds).matrices, hessians, 1e-6)
-    vectors = rng.normal(size=(2, len(params)))
-    products = model.derivatives.products(params, folds).multiply(vectors, np.arange(2))
-    close(products, np.einsum("nij,nj->ni", hessians, vectors), 1e-6)
-    close(
-        model.derivatives.fold_gradients(params, folds)[1],
-        slow.fold_gradients(params, folds)[1],
-        1e-9,
-    )
+from acvlib.models.hmm.emissions import AutoRegression, Gaussian
+from acvlib.models.hmm.parameters import Simplex
 
 
 def test_a_sequence_of_weight_two_is_a_sequence_twice():
@@ -71,10 +41,82 @@ def test_restarts_take_weights():
         ({"sample_weight": [1.0, 2.0]}, r"sample_weight have shape \(2,\), not \(9,\)"),
         ({"sample_weight": -1.0}, "weight -1.0 of site 0 must be finite and >= 0"),
         ({"sample_weight": [[1.0]]}, "sample_weight have shape"),
-        ({"sample_weight": 2.0, "scheme": acv.weighting.drop_latents}, "keep_latents"),
         ({"sample_weight": 0.0}, "every sample_weight is 0"),
     ],
 )
 def test_bad_weights_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
         GaussianHMM(np.arange(9.0) % 4, 2, **settings)
+
+
+@pytest.mark.parametrize("fixed", [LEFT_TO_RIGHT, MIXED])
+def test_fixed_entries_stay_through_em_fit_and_folds(fixed):
+    rng = np.random.default_rng(2)
+    model = HMM(levels(rng), 3, Gaussian(), fixed=fixed)
+    kept = ~np.isnan(model.fixed)
+    start = em.expectation_maximisation(model, model.params_of_labels(np.repeat([0, 1, 2] * 4, 8)))
+    fit = acv.fit(model, start.params)
+    assert fit.newton_decrement < 1e-6
+    for params in (start.params, fit.params, *acv.exact(fit, [[0], [1, 2]]).params):
+        named = model.unpack(params)
+        rows = np.vstack([named.initial, named.transition])
+        assert (rows[kept] == model.fixed[kept]).all()
+    assert np.diff(start.objectives).max() < 1e-9 * abs(start.objectives[-1])
+
+
+def test_a_flat_prior_is_maximum_likelihood():
+    rng = np.random.default_rng(3)
+    x = two_regimes(rng, 6, 40)
+    flat = {"concentration": 1.0, "mean_scale": np.inf, "variance_prior": (-1.0, 0.0)}
+    fixed = [[0.0, 1.0], [FREE, FREE], [FREE, FREE]]  # all sequences start alike
+    model = GaussianHMM(x, 2, sites="sequences", fixed=fixed, **flat)
+    params = model.initial_params()
+    assert model.log_prior(params) == 0.0
+    climbed = em.expectation_maximisation(model, params, 5000, 1e-14)
+    fit = acv.fit(model, climbed.params)
+    assert_allclose(fit.objective, model.sequence_losses(fit.params).sum(), rtol=1e-12)
+    assert_allclose(fit.objective, climbed.objectives[-1], rtol=1e-9)
+    assert fit.newton_decrement < 1e-6
+    flat = AutoRegression(1, coefficient_sd=np.inf, variance_prior=(-1.0, 0.0))
+    model = HMM(x, 2, flat, concentration=1.0)
+    assert model.log_prior(model.initial_params()) == 0.0
+
+
+def test_a_probability_that_runs_to_zero_is_named():
+    rng = np.random.default_rng(4)
+    model = HMM(levels(rng), 3, Gaussian(), concentration=1.0)
+    labels = np.repeat([0, 1, 2] * 4, 8)
+    with pytest.raises(NoFiniteOptimum, match="run to 0 under a flat prior"):
+        acv.fit(model, model.params_of_labels(labels))
+    named = model.unpack(em.expectation_maximisation(model, model.params_of_labels(labels)).params)
+    rows = np.vstack([named.initial, named.transition])
+    fixed = np.where(rows < 1e-6, 0.0, np.nan)
+    fixed[0] = [1, 0, 0]
+    fixed[3] = [0, 0, 1]
+    model = HMM(levels(np.random.default_rng(4)), 3, Gaussian(), concentration=1.0, fixed=fixed)
+    assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
+
+
+def test_rows_keep_what_is_fixed():
+    law = Simplex((4, 3), 1.5, MIXED)
+    rows = law.rows(np.full((4, 3), 100.0 / 3.0))
+    assert_allclose(rows.sum(axis=1), 1.0)
+    assert_allclose(np.exp(law.log_p(law.weights(rows))), rows, rtol=1e-14)
+    assert law.kept.sum(axis=1).tolist() == [1, 1, 2, 1]
+    with pytest.raises(ValueError, match="where fixed"):
+        law.weights(np.full((4, 3), 1.0 / 3.0))
+
+
+@pytest.mark.parametrize(
+    ("fixed", "message"),
+    [
+        (np.ones((2, 2)), r"fixed \(2, 2\): must be \(3, 2\), nan where free"),
+        ([[FREE, FREE], [0.5, 0.4], [FREE, FREE]], "fixed row 1"),
+        ([[FREE, FREE], [FREE, FREE], [1.2, FREE]], "fixed row 2"),
+        ([[-0.1, FREE], [FREE, FREE], [FREE, FREE]], "fixed row 0"),
+        ("ab", "fixed must be real numbers"),
+    ],
+)
+def test_entries_that_are_no_shares_are_named(fixed, message):
+    with pytest.raises(ValueError, match=message):
+        HMM([np.arange(9.0)], 2, fixed=fixed)

@@ -73,40 +73,22 @@ def test_random_folds_are_the_same_for_all_values():
     assert tuned.scores[0] == pytest.approx(tuned.scores[1], rel=1e-9)
 
 
-RIDGE = (Ridge(), VALUES)
+TWO = {"scoring": ["r2", SQUARES], "cv": 5}
+CONSTANT = {"scoring": "explained_variance"}
 REFUSED = {
-    "no value": (RIDGE, [], {}, ValueError, "one or more positive numbers"),
-    "zero": (RIDGE, [0.0, 1.0], {}, ValueError, "one or more positive numbers"),
-    "negative": (RIDGE, [-1.0], {}, ValueError, "one or more positive numbers"),
-    "no penalty": (
-        (LinearRegression(), VALUES),
-        [1.0],
-        {},
-        TypeError,
-        "LinearRegression has neither C nor alpha",
-    ),
-    "certify": (RIDGE, [1.0], {"unreliable": "certify"}, ValueError, "unknown unreliable"),
-    "two scorers": (
-        RIDGE,
-        [1.0],
-        {"scoring": ["r2", SQUARES], "cv": 5},
-        ValueError,
-        r"scoring gives \['r2', 'neg_mean_squared_error'\]: pass the one scorer",
-    ),
-    "a score that is one number": (
-        RIDGE,
-        [1.0, 2.0],
-        {"scoring": "explained_variance"},
-        ValueError,
-        "whatever its fold predicts.*pass cv=10",
-    ),
+    "no value": (Ridge(), [], {}, ValueError, "values is empty"),
+    "zero": (Ridge(), [0.0, 1.0], {}, ValueError, "must be above 0"),
+    "no penalty": (LinearRegression(), [1.0], {}, TypeError, "has neither C nor alpha"),
+    "certify": (Ridge(), [1.0], {"unreliable": "certify"}, ValueError, "unknown unreliable"),
+    "two scorers": (Ridge(), [1.0], TWO, ValueError, "scoring gives .*: pass the one scorer"),
+    "one number": (Ridge(), [1.0, 2.0], CONSTANT, ValueError, "whatever its fold.*pass cv=10"),
+    "undefined": (Ridge(), [1.0, 2.0], {"scoring": "r2"}, ValueError, "not well-defined"),
 }
 
 
 @pytest.mark.parametrize(
-    ("case", "values", "settings", "error", "message"), REFUSED.values(), ids=REFUSED.keys()
+    ("model", "values", "settings", "error", "message"), REFUSED.values(), ids=REFUSED.keys()
 )
-def test_what_cannot_be_tuned_is_refused(case, values, settings, error, message):
-    model, y = case
+def test_what_cannot_be_tuned_is_refused(model, values, settings, error, message):
     with pytest.raises(error, match=message):
-        acv.approx_tune(model.fit(X, y), X, y, values, **settings)
+        acv.approx_tune(model.fit(X, VALUES), X, VALUES, values, **settings)

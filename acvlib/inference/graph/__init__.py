@@ -14,12 +14,11 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.extend import defvjp, primitive
 
-from ...checks import check_whole, generator, one_line
+from ...checks import one_line
 from ...folds.checks import one_fold
 from .edges import check_edges, edges_of, in_one_order
 from .elimination import EliminationOrder, TooWide, check_width, eliminate
 from .sums import Sums, check_potentials, collect, distribute, expansion
-from .tables import table_of
 
 __all__ = [
     "EliminationOrder",
@@ -65,20 +64,6 @@ class GraphPosterior:
         fold = one_fold(sites, n_sites)
         wanted = np.isin(np.arange(n_sites), fold)
         return distribute(self.elimination, self._conditional, wanted)[0][fold]
-
-    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Draw all states, independently, `size` times: integers (size, n)."""
-        t = self.elimination
-        check_whole("size", size, 0)
-        uniform = generator(rng).random((size, len(t.site)))
-        state = np.zeros(uniform.shape, int)
-        for b in reversed(range(len(t.site))):
-            scope = t.scope[t.scope_start[b] : t.scope_start[b + 1]]
-            column = state[:, scope] @ t.n_states ** np.arange(len(scope))
-            table = table_of(t, b, self._conditional)
-            reached = np.cumsum(table[:-1, column], axis=0)
-            state[:, t.site[b]] = (reached < uniform[:, b]).sum(axis=0)
-        return state
 
 
 def log_partition(node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder) -> float:

@@ -1,7 +1,7 @@
 """Sums over the states of a graph: up the order of elimination, and back down for what they imply.
 
 Up, each bucket sums out its site and keeps p(z | scope), its *conditional*. Down, p(scope) of the
-buckets follows; from both come marginals and samples. Derivatives of log Z along a few parameters
+buckets follows; from both come marginals. Derivatives of log Z along a few parameters
 are taken on the way up, as means and covariances given a bucket's scope (Louis 1982; law of total
 covariance), so that leaving a site out costs only the tables of its ancestors in the order of
 elimination. Every pass takes real or complex potentials.

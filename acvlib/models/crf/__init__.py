@@ -8,17 +8,23 @@ Source: Ghosh et al. (2020), Appendices F and G.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...checks import check_kind, real_array
-from ...inference.smoothing import best_states
 from ...model import checked, own_copy
-from .dense import SPREAD, ChainDerivatives, CRFParams, split
-from .paths import Paths
+from .derivatives import SPREAD
 from .tagging import Tagging
 from .tokens import Tokens, starts_of
+
+
+class CRFParams(NamedTuple):
+    """start (K,), transitions (K, K) from row to column, end (K,): log-potentials."""
+
+    start: np.ndarray
+    transitions: np.ndarray
+    end: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,20 +51,21 @@ class LinearChainCRF(Tagging):
     scheme: Callable | None = None
     sample_weight: Any = field(default=1.0, repr=False)
 
-    _derivatives = ChainDerivatives
-
     def __post_init__(self):
-        emissions = _arrays("scores", self.emissions)
-        labels = _arrays("labels", self.labels)
-        _check_sentences(emissions, labels)
+        check_kind("labels", self.labels, Iterable)
+        emissions = _scores(self.emissions)
+        labels = [np.asarray(tags) for tags in self.labels]
+        if len(emissions) != len(labels):
+            found = f"{len(emissions)} sentences of emission scores, {len(labels)} of labels"
+            raise ValueError(f"{found}: give as many")
+        for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
+            _check_tags(n, tags, *scores.shape)
         object.__setattr__(self, "emissions", tuple(own_copy(scores) for scores in emissions))
         object.__setattr__(self, "labels", tuple(own_copy(tags, np.int64) for tags in labels))
         k = self.n_tags
         start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
-        object.__setattr__(self, "free", np.concatenate([start, links, end]))
         tokens = _tokens(self.emissions, np.concatenate(self.labels))
-        object.__setattr__(self, "tokens", tokens)
-        self._settle()
+        self._settle(tokens, np.concatenate([start, links, end]))
 
     @property
     def n_tags(self) -> int:
@@ -68,35 +75,16 @@ class LinearChainCRF(Tagging):
     @checked
     def unpack(self, params: np.ndarray) -> CRFParams:
         """Name the parts of params (D,)."""
-        return split(params, self.n_tags)
+        k = self.n_tags
+        start, transitions, end = np.split(params, [k, k + k**2])
+        return CRFParams(start, transitions.reshape(k, k), end)
 
     def pack(self, parts: CRFParams) -> np.ndarray:
         """The params (D,) with these parts."""
         return np.concatenate([np.ravel(part) for part in parts])
 
-    @checked
-    def predict(
-        self, params: np.ndarray, emissions: Sequence[np.ndarray] | None = None
-    ) -> list[np.ndarray]:
-        """The most probable tags (T_n,) of each sentence: the model's own, or other scores."""
-        return self._best(self._tokens_of(emissions), params)
-
-    @checked
-    def marginals(
-        self, params: np.ndarray, emissions: Sequence[np.ndarray] | None = None
-    ) -> list[np.ndarray]:
-        """P(z_t = k | x) (T_n, K) of each sentence: the model's own, or other scores."""
-        return self._marginals(self._tokens_of(emissions), params)
-
-    def _tokens_of(self, emissions):
-        """The model's own tokens, or those of other sentences, checked."""
-        if emissions is None:
-            return self.tokens
-        others = _arrays("scores", emissions)
-        if not others:
-            raise ValueError("no sentences: give the emission scores of one or more")
-        for n, scores in enumerate(others):
-            _check_scores(n, scores, self.n_tags)
+    def _encoded(self, sentences):
+        others = _scores(sentences, self.n_tags)
         return _tokens(others, np.zeros(sum(map(len, others)), int))
 
 
@@ -109,43 +97,30 @@ def _tokens(emissions, tags):
     return Tokens(matrix, tags, np.concatenate(emissions), starts)
 
 
-def _arrays(name, sentences):
-    """An array of real numbers for each sentence, of the type given."""
-    check_kind(name, sentences, Iterable)
+def _scores(emissions, n_tags=None):
+    """Scores (T, K) of each sentence, K as given or as of the first one."""
+    check_kind("emissions", emissions, Iterable)
     arrays = []
-    for n, values in enumerate(sentences):
-        real = real_array(f"sentence {n}: {name}", values, finite=False)
-        arrays.append(real if name == "scores" else np.asarray(values))
+    for n, values in enumerate(emissions):
+        scores = real_array(f"sentence {n}: scores", values, finite=False)
+        n_tags = scores.shape[-1] if n_tags is None and scores.ndim else n_tags
+        if scores.ndim != 2 or scores.shape[1] != n_tags or not scores.size:
+            found = f"sentence {n} is empty, or its scores {scores.shape} are not (T, {n_tags})"
+            raise ValueError(f"{found}: leave it out, or mend it")
+        if not np.isfinite(scores).all() or np.ptp(scores, axis=1).max() > SPREAD:
+            rule = f"scores must be finite and within {SPREAD:g} nats of each other"
+            raise ValueError(f"sentence {n}: {rule}")
+        arrays.append(scores)
+    if not arrays:
+        raise ValueError("no sentences: give the emission scores of one or more")
     return arrays
 
 
-def _check_sentences(emissions, labels):
-    n = len(emissions)
-    if n != len(labels) or not n:
-        found = f"{n} sentences of emission scores, {len(labels)} of labels"
-        raise ValueError(f"{found}: give as many, not 0")
-    n_tags = emissions[0].shape[-1] if emissions[0].ndim else 0
-    for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
-        _check_tags(n, tags, scores.shape[:1], n_tags)
-        _check_scores(n, scores, n_tags)
-
-
-def _check_tags(n, tags, shape, n_tags):
-    if not tags.size:
-        raise ValueError(f"sentence {n} is empty: leave it out")
-    if tags.shape != shape:
-        raise ValueError(f"sentence {n}: labels {tags.shape} do not fit scores {shape}")
+def _check_tags(n, tags, length, n_tags):
+    if tags.shape != (length,):
+        raise ValueError(f"sentence {n}: labels {tags.shape} do not fit {length} rows of scores")
     least = tags.min()
     most = tags.max()
     if tags.dtype.kind not in "iu" or least < 0 or most >= n_tags:
         found = f"not {least} ... {most}"
         raise ValueError(f"sentence {n}: labels must be integers 0 ... {n_tags - 1}, {found}")
-
-
-def _check_scores(n, scores, n_tags):
-    if scores.ndim != 2 or scores.shape[1] != n_tags or not scores.size:
-        raise ValueError(f"sentence {n}: scores {scores.shape} must be (T, {n_tags}), T at least 1")
-    if not np.isfinite(scores).all() or np.ptp(scores, axis=1).max() > SPREAD:
-        raise ValueError(
-            f"sentence {n}: scores must be finite and within {SPREAD:g} nats of each other"
-        )

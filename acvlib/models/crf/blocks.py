@@ -1,53 +1,74 @@
 """Sums over the tag sequences of all sentences, with sentences of like length side by side.
 
-A step from token to token is then one product of matrices (K, K) (K, lanes): a gradient is twice as
-fast as by `inference.smoothing`, which goes sentence by sentence, on 200,000 tokens with 9 tags.
-Sentences of a block end together; the tokens before the shorter ones begin are padding.
+A step from token to token is then one product of matrices (K, K) (K, lanes): of 200,000 tokens with
+9 tags a gradient is eight times as fast as by `inference.smoothing`, which goes sentence by
+sentence. Sentences of a block end together; tokens before the shorter ones begin are padding.
 """
 
 import numpy as np
 from numba import njit
 
-from ...parallel import pieces
+from ...inference.smoothing import factors
+from ...parallel import in_blas_threads, pieces
+from .tokens import Tokens
 
 LANES = 64  # sentences side by side: their messages stay in the cache
 GROUPS = 8  # of blocks, for threads: fixed, so that results do not depend on their number
-LARGE = 1e150  # a product of normalisers whose logarithm is due
 
 
-def side_by_side(scaled, starts):
-    """Sort sentences with emission factors `scaled` (n_tokens, K) into blocks, longest first.
+class Blocks:
+    """All sentences of a chain whose params are start (K,), transitions (K, K) and end (K,).
 
-    A block is (sentences, where each begins, factors (T, K, lanes)).
-    """
-    lengths = np.diff(starts)
-    longest_first = np.argsort(-lengths, kind="stable")
-    blocks = []
-    for lanes in pieces(len(lengths), LANES):
-        sentences = longest_first[lanes]
-        longest = lengths[sentences[0]]
-        begins = longest - lengths[sentences]
-        factors = np.ones((longest, scaled.shape[1], len(sentences)))
-        for lane, n in enumerate(sentences):
-            factors[begins[lane] :, :, lane] = scaled[starts[n] : starts[n + 1]]
-        blocks.append((sentences, begins, factors))
-    return blocks
-
-
-def block_sums(blocks, weights, potentials, run):
-    """(sum_n weights_n log Z_n of the scaled factors, sum_n weights_n E[features] (D,)).
-
-    potentials: exponentials of start, transitions and end; run(function, groups) shares the work.
+    A block is (sentences, where each begins, emission factors (T, K, lanes)), longest first.
     """
 
-    def of_group(first):
-        total = 0.0
-        for sentences, begins, factors in blocks[first::GROUPS]:
-            total = total + _sums(factors, begins, weights[sentences], *potentials)
-        return total
+    def __init__(self, tokens: Tokens):
+        density = factors(tokens.offset)
+        emitted = tokens.offset[np.arange(len(tokens)), tokens.tags]
+        self.level = np.add.reduceat(density.log_scale - emitted, tokens.starts[:-1])
+        self.lengths = tokens.lengths
+        self._count_features(tokens)
+        longest_first = np.argsort(-self.lengths, kind="stable")
+        self.blocks = []
+        for lanes in pieces(len(self.lengths), LANES):
+            sentences = longest_first[lanes]
+            longest = self.lengths[sentences[0]]
+            begins = longest - self.lengths[sentences]
+            scaled = np.ones((longest, tokens.n_labels, len(sentences)))
+            for lane, n in enumerate(sentences):
+                rows = slice(tokens.starts[n], tokens.starts[n + 1])
+                scaled[begins[lane] :, :, lane] = density.scaled[rows]
+            self.blocks.append((sentences, begins, scaled))
 
-    total = sum(run(of_group, range(min(GROUPS, len(blocks)))))
-    return total[0], total[1:]
+    def _count_features(self, tokens):
+        """The sentence and the number of every feature that the labels have."""
+        k = tokens.n_labels
+        before, after = tokens.moves
+        every = np.arange(len(self.lengths))
+        first = tokens.tags[tokens.starts[:-1]]
+        last = tokens.tags[tokens.starts[1:] - 1]
+        self.sentence = np.concatenate([every, tokens.sentence_of[tokens.links], every])
+        self.feature = np.concatenate([first, k + k * before + after, k + k**2 + last])
+
+    def sums(
+        self, start: np.ndarray, transitions: np.ndarray, end: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """(sum_n weights_n (-log p(z_n | x_n)), its gradient (D,))."""
+        parts = start, transitions, end
+        tops = [part.max() for part in parts]
+        potentials = [np.exp(part - top) for part, top in zip(parts, tops, strict=True)]
+
+        def of_group(first):
+            total = 0.0
+            for sentences, begins, scaled in self.blocks[first::GROUPS]:
+                total = total + _sums(scaled, begins, weights[sentences], *potentials)
+            return total
+
+        total = sum(in_blas_threads(of_group, range(min(GROUPS, len(self.blocks)))))
+        params = np.concatenate([np.ravel(part) for part in parts])
+        observed = np.bincount(self.feature, weights[self.sentence], len(params))
+        level = self.level + tops[0] + (self.lengths - 1) * tops[1] + tops[2]
+        return total[0] + weights @ level - observed @ params, total[1:] - observed
 
 
 _jit = njit(
@@ -64,26 +85,12 @@ def _sums(factors, begins, weights, start, transition, end):
     norm = np.empty((n_places, lanes))
     _forward(factors, before, start, transition, alpha, norm)
     mass = np.dot(end, alpha[-1])
-    log_z = 0.0
-    for b in range(lanes):
-        log_z += weights[b] * (np.log(mass[b]) - _log_product(norm[begins[b] :, b]))
+    log_z = np.dot(weights, np.log(mass) - np.log(norm).sum(axis=0))
     beta = np.outer(end, weights / mass)
     last = (alpha[-1] * beta).sum(axis=1)
     first = np.zeros(n_tags)
     links = _backward(factors, before, transition, alpha, norm, beta, first)
     return np.concatenate((np.array([log_z]), first, (links * transition).ravel(), last))
-
-
-@_jit
-def _log_product(values):
-    log_product = 0.0
-    product = 1.0
-    for value in values:
-        product *= value
-        if product > LARGE:
-            log_product += np.log(product)
-            product = 1.0
-    return log_product + np.log(product)
 
 
 @_jit
@@ -109,6 +116,7 @@ def _forward(factors, before, start, transition, alpha, norm):
             row = now[j]
             for b in range(len(scale)):
                 row[b] *= scale[b]
+        scale[before[t + 1] :] = 1.0
 
 
 @_jit

@@ -1,4 +1,4 @@
-"""Derivatives of a `Tagging` model by sums over label sequences; tested against autograd.
+"""Derivatives of chain CRFs by sums over label sequences; tested against enumeration.
 
 F(theta, w_o) = F(theta, 1) - own(theta, o), a sum over the sentences n that the fold touches:
 
@@ -10,7 +10,8 @@ sentences, and own is -log p(hidden labels | x, all others).
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,70 +19,169 @@ from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...model import override
-from ...parallel import in_blas_threads, in_threads
-from ...weighting import check
-from .paths import Paths
-from .tokens import portions, starts_of
+from ...parallel import in_blas_threads
+from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
+from ...weighting import check, hide_labels
+from .blocks import Blocks
+from .moments import covariances
+from .tokens import Paths, Tokens, portions, starts_of
+
+PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
+SPREAD = 300.0  # nats between scores of a token, or params of a kind: products of two stay in range
+
+
+class Touched(NamedTuple):
+    """The sentences that folds touch: of fold o those numbered bounds[o] ... bounds[o + 1] - 1.
+
+    weights (N,): s of each; rows: where the omitted sites are, if these are tokens.
+    """
+
+    tokens: Tokens
+    weights: np.ndarray
+    bounds: np.ndarray
+    rows: np.ndarray | None = None
 
 
 class TaggingDerivatives(Derivatives):
-    """What needs gradients alone."""
+    """Of any `Tagging`, but for Hessians and fast sums, which are those of `LinearChainCRF`."""
 
-    _together = 1  # sites of folds whose own terms one thread takes at a time
+    hessians_first = True
+    chord_rate = 0.5
+
+    _together = 64  # sites of folds whose own terms one thread takes at a time
 
     @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        return self._value_and_gradient(params, weights, in_blas_threads)
-
-    def _value_and_gradient(self, params, weights, run):
-        check(weights, self.n_sites)
-        value, gradient = self._likelihood(params, weights, run)
         pull = self.model.ridge * params
+        value, gradient = self._whole(params, self._linear(weights))
+        if hidden := self._hidden(weights):
+            values, gradients = self._own_sums(params, *hidden)
+            value -= values[0]
+            gradient = gradient - gradients[0]
         return float(value + 0.5 * params @ pull), gradient + pull
 
-    def _likelihood(self, params, weights, run):
-        """F but for the ridge, and its gradient (D,)."""
-        own = self.model.sentence_weights
-        if not self.model.scheme:
-            return self._whole(params, weights * own, run)
-        value, gradient = self._whole(params, own, run)
-        omitted = np.flatnonzero(weights != 1.0)
-        if not omitted.size:
-            return value, gradient
-        values, gradients = self._own_sums(params, Folds([omitted]), weights[omitted])
-        return value - values[0], gradient - gradients[0]
+    def _linear(self, weights):
+        """The weight in F of each sentence as a whole."""
+        check(weights, self.n_sites)
+        return self.model.sample_weight * (1.0 if self.model.scheme else weights)
 
-    def _whole(self, params, coefficients, run=in_blas_threads):
-        """sum_n coefficients_n (-log p(z_n | x_n)) and its gradient (D,); `run` shares the work."""
-        paths = Paths(self.model.tokens, self.model._parts(params))
+    def _hidden(self, weights):
+        """(folds, their weights) of what is taken off, or None."""
+        omitted = np.flatnonzero(weights != 1.0)
+        return (Folds([omitted]), weights[omitted]) if self.model.scheme and omitted.size else None
+
+    @cached_property
+    def _blocks(self):
+        return Blocks(self.model.tokens)
+
+    def _whole(self, params, coefficients):
+        """sum_n coefficients_n (-log p(z_n | x_n)) and its gradient (D,)."""
+        parts = self.model.unpack(params)
+        if max(np.ptp(part) for part in parts) > SPREAD:
+            return self._one_by_one(params, coefficients)
+        return self._blocks.sums(*parts, coefficients)
+
+    def _one_by_one(self, params, coefficients):
+        paths = self._paths(params, self.model.tokens)
         return coefficients @ paths.values, paths.gradient(coefficients)[self.model.free]
 
+    def _paths(self, params, tokens):
+        return Paths(tokens, self.model._parts(params))
+
+    @override
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
+        """Indefinite where what is hidden is more uncertain than everything."""
+        coefficients = self._linear(weights)
+
+        def of_piece(rows):
+            sentences = np.arange(rows.start, rows.stop)
+            paths = self._paths(params, self.model.tokens.take(sentences))
+            return covariances(paths, coefficients[rows], np.array([0, len(sentences)]))[0]
+
+        pieces = portions(self.model.tokens.lengths, PIECE)
+        matrix = sum(in_blas_threads(of_piece, pieces))
+        matrix += np.diag(np.broadcast_to(self.model.ridge, len(params)))
+        if hidden := self._hidden(weights):
+            matrix -= self._own_covariances(params, *hidden)[0]
+        return DenseHessian(matrix)
+
     # folds
+
+    def _touched(self, folds, known=0.0):
+        """`Touched`; omitted labels of tokens are known with these weights."""
+        tokens = self.model.tokens
+        omitted = np.concatenate(list(folds))
+        if not self.model.scheme:
+            s = self.model.sample_weight[omitted]
+            return Touched(tokens.take(omitted), s, starts_of(folds.sizes))
+        n_sentences = len(tokens.lengths)
+        first = n_sentences * np.repeat(np.arange(len(folds)), folds.sizes)
+        pairs, place = np.unique(first + tokens.sentence_of[omitted], return_inverse=True)
+        fold, sentence = np.divmod(pairs, n_sentences)
+        touched = tokens.take(sentence)
+        rows = touched.starts[place] + omitted - tokens.starts[sentence[place]]
+        label = np.ones(len(touched))
+        label[rows] = known
+        with np.errstate(divide="ignore"):
+            ruled_out = np.log(hide_labels(label, touched.tags, tokens.n_labels))
+        touched.offset = touched.offset + ruled_out
+        bounds = np.searchsorted(fold, np.arange(len(folds) + 1))
+        return Touched(touched, self.model.sample_weight[sentence], bounds, rows)
+
+    def _own_sums(self, params, folds, known=0.0):
+        """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
+
+        def of_portion(rows):
+            tokens, s, bounds, _ = self._touched(folds[rows], known)
+            paths = self._paths(params, tokens)
+            values = np.add.reduceat(s * paths.values, bounds[:-1])
+            return values, paths.gradients(s, bounds)[:, self.model.free]
+
+        values, gradients = zip(*self._by_portions(of_portion, folds), strict=True)
+        return np.concatenate(values), np.concatenate(gradients)
+
+    def _own_covariances(self, params, folds, known=0.0):
+        """sum_n s_n Cov(features) over the sentences that each fold touches, (n_folds, D, D)."""
+        tokens, s, bounds, _ = self._touched(folds, known)
+        return covariances(self._paths(params, tokens), s, bounds)
+
+    def _by_portions(self, function: Callable, folds: Folds) -> list:
+        """[function(rows)] for slices of all folds, on threads."""
+        return in_blas_threads(function, portions(folds.sizes, self._together))
 
     @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Any, np.ndarray]:
         """At one point, those of all sentences less the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:
-            return self._each_at_its_own(np.atleast_2d(params), folds)
+            pairs = list(zip(np.atleast_2d(params), folds, strict=True))
+            every, gradients = zip(*in_blas_threads(self._at_fold, pairs, "gradients"), strict=True)
+            return np.array(every), np.array(gradients)
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
         own_values, own_gradients = self._own_sums(params, folds)
         return value - own_values, gradient - own_gradients
 
-    def _each_at_its_own(self, params, folds):
-        """A weighting for each fold; threads share the folds, or the sentences of a single one."""
-        run = in_blas_threads if len(folds) == 1 else partial(in_threads, n_threads=1)
+    def _at_fold(self, pair):
+        point, fold = pair
+        return self.value_and_gradient(point, fold_weights(self.n_sites, fold))
 
-        def at_fold(pair):
-            point, fold = pair
-            return self._value_and_gradient(point, fold_weights(self.n_sites, fold), run)
-
-        pairs = in_blas_threads(at_fold, list(zip(params, folds, strict=True)), "gradients")
-        values, gradients = zip(*pairs, strict=True)
-        return np.array(values), np.array(gradients)
+    @override
+    def fold_hessians(
+        self,
+        params: np.ndarray,
+        folds: Folds,
+        damping: float = 0.0,
+        whole: Solvable | None = None,
+    ) -> FoldSolver:
+        """At one point, H less that of the fold's own terms."""
+        if params.ndim == 2 or len(folds) == 1:
+            return super().fold_hessians(params, folds, damping, whole)
+        whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
+        own = self._by_portions(lambda rows: self._own_covariances(params, folds[rows]), folds)
+        return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(own))
 
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
@@ -91,13 +191,18 @@ class TaggingDerivatives(Derivatives):
 
         def of_portion(rows):
             omitted = np.concatenate(list(folds[rows]))
-            alone = self.model._touched(Folds(omitted[:, None]))
-            paths = self._paths(params, alone)
-            coefficients = self.model.sentence_weights[alone.sentence] * np.exp(paths.values)
+            tokens, s, _, _ = self._touched(Folds(omitted[:, None]))
+            paths = self._paths(params, tokens)
             bounds = starts_of(folds[rows].sizes)
-            return paths.gradients(coefficients, bounds)[:, self.model.free]
+            return paths.gradients(s * np.exp(paths.values), bounds)[:, self.model.free]
 
         return -np.concatenate(self._by_portions(of_portion, folds))
+
+    @override
+    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if self.model.scheme and (weights != 1.0).any():
+            raise ValueError("the J of hidden labels is had at weights 1, where all are known")
+        return -self.cross(params, Folds(np.arange(self.n_sites)[:, None])).T
 
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
@@ -110,51 +215,27 @@ class TaggingDerivatives(Derivatives):
         losses = np.concatenate(self._by_portions(of_portion, folds))
         return folds.pick(np.split(losses, np.cumsum(folds.sizes)[:-1]))
 
+    def _losses(self, params, folds):
+        """-log p(z_n | x_n), or -log p(z_t | x, labels outside the fold), of folds end to end."""
+        touched = self._touched(folds)
+        paths = self._paths(params, touched.tokens)
+        if not self.model.scheme:
+            return paths.values
+        tags = touched.tokens.tags[touched.rows]
+        with np.errstate(divide="ignore"):  # below 1e-308 a probability is 0, its loss infinite
+            return -np.log(paths.smoothed.gamma[touched.rows, tags])
+
     @override
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
         """None for tokens: a fold's losses share its hidden labels."""
         if self.model.scheme:
             return None
-
-        def of_fold(pair):
-            point, fold = pair
-            paths = Paths(self.model.tokens.take(fold), self.model._parts(point))
-            return paths.gradient(np.ones(len(fold)))[self.model.free]
-
-        return np.array(in_blas_threads(of_fold, list(zip(params, folds.scored, strict=True))))
+        gradients = []
+        for point, fold in zip(params, folds.scored, strict=True):
+            paths = self._paths(point, self.model.tokens.take(fold))
+            gradients.append(paths.gradient(np.ones(len(fold)))[self.model.free])
+        return np.array(gradients)
 
     @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self.model.ridge * params
-
-    def _losses(self, params, folds):
-        """-log p(z_n | x_n), or -log p(z_t | x, labels outside the fold), of folds end to end."""
-        touched = self.model._touched(folds)
-        paths = self._paths(params, touched)
-        if not self.model.scheme:
-            return paths.values
-        tags = paths.tokens.tags[touched.rows]
-        with np.errstate(divide="ignore"):  # below 1e-308 a probability is 0, its loss infinite
-            return -np.log(paths.smoothed.gamma[touched.rows, tags])
-
-    def _paths(self, params, touched):
-        tokens = self.model.tokens.take(touched.sentence)
-        return Paths(tokens, self.model._parts(params), touched.known)
-
-    def _own_sums(self, params, folds, weights=0.0):
-        """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
-
-        def of_portion(rows):
-            touched = self.model._touched(folds[rows], weights)
-            own = self.model.sentence_weights[touched.sentence]
-            paths = self._paths(params, touched)
-            values = np.add.reduceat(own * paths.values, touched.bounds[:-1])
-            return values, paths.gradients(own, touched.bounds)[:, self.model.free]
-
-        parts = self._by_portions(of_portion, folds)
-        values, gradients = zip(*parts, strict=True)
-        return np.concatenate(values), np.concatenate(gradients)
-
-    def _by_portions(self, function: Callable, folds: Folds) -> list:
-        """[function(rows)] for slices of all folds, on threads."""
-        return in_blas_threads(function, portions(folds.sizes, self._together))

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from ...inference.smoothing import transition_counts
-from .paths import Paths
+from .tokens import Paths
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -28,29 +28,36 @@ def covariances(paths: Paths, weights: np.ndarray, bounds: np.ndarray) -> np.nda
     first = smoothed.gamma[starts[:-1]]
     links = transition_counts(smoothed, starts)
     last = smoothed.gamma[starts[1:] - 1]
-    features = np.hstack([first, links.reshape(len(links), -1), last])
-    return _covariances(*smoothed[2:5], features, starts, weights, bounds)
+    means = np.hstack([first, links.reshape(len(links), -1), last])
+    return _covariances(*smoothed[2:5], means, starts, weights, bounds)
 
 
 @_jit
-def _covariances(filtered, ahead, transition, features, starts, weights, bounds):
-    """The same of sentences with these posteriors; features (N, D): their means."""
+def _covariances(filtered, ahead, transition, means, starts, weights, bounds):
+    """The same of sentences with these posteriors and means (N, D) of the features."""
     k = len(transition)
-    n_features = features.shape[1]
+    n_features = means.shape[1]
     inner = n_features - k  # features that are not the last tag
     past = np.empty((np.diff(starts).max(), k, inner))
     met = np.empty((k, k * inner))
     out = np.zeros((len(bounds) - 1, n_features, n_features))
     for o in range(len(out)):
-        sentences = range(bounds[o], bounds[o + 1])
         met[:] = 0.0
-        for n in sentences:
-            tokens = slice(starts[n], starts[n + 1])
-            _fill_past(filtered[tokens], transition, past)
-            _add_links(weights[n] * ahead[tokens], past, met)
-            out[o, inner:, :inner] += weights[n] * past[starts[n + 1] - 1 - starts[n]]
-        _place_links(met, transition, out[o])
-        _finish(features, weights, sentences, out[o])
+        for n in range(bounds[o], bounds[o + 1]):
+            first = starts[n]
+            length = starts[n + 1] - first
+            _fill_past(filtered[first : first + length], transition, past)
+            if length > 1:
+                before = past[: length - 1].reshape(length - 1, k * inner)
+                met += np.dot((weights[n] * ahead[first + 1 : first + length]).T, before)
+            out[o, inner:, :inner] += weights[n] * past[length - 1]
+        for j in range(k):
+            from_tags = met[j].reshape(k, inner)
+            for i in range(k):
+                out[o, k + i * k + j, :inner] = transition[i, j] * from_tags[i]
+        some = means[bounds[o] : bounds[o + 1]]
+        weighted = weights[bounds[o] : bounds[o + 1]].reshape(-1, 1) * some
+        out[o] += out[o].T.copy() - np.dot(weighted.T, some) + np.diag(weighted.sum(axis=0))
     return out
 
 
@@ -75,32 +82,3 @@ def _fill_past(filtered, transition, past):
                 row[d] *= scale
             for i in range(k):
                 row[k + i * k + j] += scale * before[i] * into[j, i]
-
-
-@_jit
-def _add_links(ahead, past, met):
-    """Adds sum_t ahead_t past_t-1' to met (K, K (K + K^2))."""
-    n_links = len(ahead) - 1
-    if n_links:
-        before = past[:n_links].reshape(n_links, met.shape[1])
-        met += np.dot(ahead[1:].T, before)
-
-
-@_jit
-def _place_links(met, transition, out):
-    """Fills the rows of transitions (i, j) from what met at j."""
-    k = len(transition)
-    by_tags = met.reshape(k, k, -1)
-    for i in range(k):
-        for j in range(k):
-            row = out[k + i * k + j]
-            row[: len(by_tags[j, i])] = transition[i, j] * by_tags[j, i]
-
-
-@_jit
-def _finish(features, weights, sentences, out):
-    """Takes products of one order to covariances, in place."""
-    rows = slice(sentences.start, sentences.stop)
-    weighted = weights[rows].reshape(-1, 1) * features[rows]
-    means = weighted.sum(axis=0)
-    out += out.T.copy() - np.dot(weighted.T, features[rows]) + np.diag(means)

@@ -1,14 +1,12 @@
-"""Tokens of labelled sentences, end to end, and the sentences that folds touch."""
+"""Tokens of labelled sentences, end to end, and the sums over their label sequences."""
 
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from ...folds import Folds
-from ...weighting import hide_labels
+from ...inference.smoothing import factors, smooth, transition_counts
 
 
 def starts_of(lengths: Any) -> np.ndarray:
@@ -26,8 +24,8 @@ def portions(sizes: np.ndarray, limit: int) -> list[slice]:
 class Tokens:
     """matrix (n_tokens, n_attributes), tags (n_tokens,), offset (n_tokens, K), starts (N + 1,).
 
-    The score of a label is the weights of a token's attributes for it, and its offset. A matrix of
-    a few columns may be an array, whose rows are taken faster.
+    The score of a label is the weights of a token's attributes for it, and its offset: -inf rules
+    it out. The matrix may be sparse.
     """
 
     def __init__(self, matrix: Any, tags: np.ndarray, offset: np.ndarray, starts: np.ndarray):
@@ -46,16 +44,6 @@ class Tokens:
         return self.offset.shape[1]
 
     @cached_property
-    def transposed(self) -> csr_array:
-        """The matrix (n_attributes, n_tokens)."""
-        return csr_array(self.matrix.T)
-
-    @cached_property
-    def squared(self) -> csr_array:
-        """The squares of `transposed`."""
-        return self.transposed.power(2)
-
-    @cached_property
     def links(self) -> np.ndarray:
         """The tokens that another one of their sentence follows."""
         followed = np.ones(len(self), bool)
@@ -72,26 +60,11 @@ class Tokens:
         """The sentence of each token, (n_tokens,)."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    @cached_property
-    def places(self) -> list[np.ndarray]:
-        """The tokens at each place of a sentence, those of longer sentences first."""
-        lengths = self.lengths[self.sentence_of]
-        place = np.arange(len(self)) - self.starts[self.sentence_of]
-        order = np.lexsort((-lengths, place))
-        return np.split(order, np.cumsum(np.bincount(place))[:-1])
-
     def rows(self, sentences: np.ndarray) -> np.ndarray:
         """The numbers of the tokens of the sentences, one sentence after the other."""
         lengths = self.lengths[sentences]
-        begins = np.cumsum(lengths) - lengths
-        offsets = np.repeat(self.starts[sentences] - begins, lengths)
-        return offsets + np.arange(len(offsets))
-
-    def part(self, first: int, stop: int) -> "Tokens":
-        """The tokens of the sentences first ... stop - 1."""
-        rows = slice(self.starts[first], self.starts[stop])
-        starts = self.starts[first : stop + 1] - self.starts[first]
-        return Tokens(self.matrix[rows], self.tags[rows], self.offset[rows], starts)
+        starts = starts_of(lengths)
+        return np.repeat(self.starts[sentences] - starts[:-1], lengths) + np.arange(starts[-1])
 
     def take(self, sentences: np.ndarray) -> "Tokens":
         """The tokens of the numbered sentences, each as often as it is named."""
@@ -100,36 +73,54 @@ class Tokens:
         return Tokens(self.matrix[rows], self.tags[rows], self.offset[rows], starts)
 
 
-class Touched(NamedTuple):
-    """The sentences that folds touch: of fold o those numbered bounds[o] ... bounds[o + 1] - 1.
+class FeatureParams(NamedTuple):
+    """Of attributes, states (n_attributes, K), and transitions (K, K); 0 where there is none."""
 
-    sentence (N,): which one each is. Where sites are tokens, known (n_tokens, K): the factors of
-    their labels, 0 for one that is ruled out, and rows: where among them the omitted sites are.
+    states: np.ndarray
+    transitions: np.ndarray
+
+
+def joined(states: np.ndarray, transitions: np.ndarray) -> np.ndarray:
+    """All pairs of a name and a label: attributes x labels, then labels x labels."""
+    return np.concatenate([np.ravel(states), np.ravel(transitions)])
+
+
+class Paths:
+    """The label sequences of some tokens at some weights.
+
+    values (N,): log sum exp(scores of all that are not ruled out) - score of the labels.
+    Derivatives are by all pairs of a name and a label, as `joined` has them.
     """
 
-    sentence: np.ndarray
-    bounds: np.ndarray
-    known: np.ndarray | None = None
-    rows: np.ndarray | None = None
+    def __init__(self, tokens: Tokens, params: FeatureParams):
+        self.tokens = tokens
+        scores = tokens.matrix @ params.states + tokens.offset
+        labelled = scores[np.arange(len(tokens)), tokens.tags]
+        labelled[tokens.links] += params.transitions[tokens.moves]
+        none = np.zeros(tokens.n_labels)
+        self.smoothed = smooth(factors(scores), tokens.starts, none, params.transitions, none)
+        self.values = self.smoothed.log_z - np.add.reduceat(labelled, tokens.starts[:-1])
 
+    def gradients(self, coefficients: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        """sum_n coefficients_n dvalues_n over sentences bounds[o]:bounds[o + 1], (n, n_pairs).
 
-def whole_sentences(folds: Folds) -> Touched:
-    """Those of folds whose sites are sentences."""
-    return Touched(np.concatenate(list(folds)), starts_of(folds.sizes))
+        Where the matrix is sparse, n is 1.
+        """
+        tokens = self.tokens
+        excess = self.smoothed.gamma.copy()
+        excess[np.arange(len(tokens)), tokens.tags] -= 1.0
+        excess *= coefficients[tokens.sentence_of][:, None]
+        if len(bounds) == 2:
+            states = (tokens.matrix.T @ excess)[None]
+        else:
+            each = tokens.matrix[:, :, None] * excess[:, None]
+            states = np.add.reduceat(each, tokens.starts[bounds[:-1]])
+        moves = transition_counts(self.smoothed, tokens.starts)
+        np.subtract.at(moves, (tokens.sentence_of[tokens.links], *tokens.moves), 1.0)
+        moves = np.add.reduceat(coefficients[:, None, None] * moves, bounds[:-1])
+        n = len(moves)
+        return np.hstack([states.reshape(n, -1), moves.reshape(n, -1)])
 
-
-def hidden_labels(tokens: Tokens, folds: Folds, weights: Any = 0.0) -> Touched:
-    """Those of folds whose sites are labels of tokens, known with weights (n_omitted,)."""
-    omitted = np.concatenate(list(folds))
-    touched = tokens.sentence_of[omitted]
-    fold = np.repeat(np.arange(len(folds)), folds.sizes)
-    n_sentences = len(tokens.lengths)
-    pairs, place = np.unique(fold * n_sentences + touched, return_inverse=True)
-    fold, sentence = np.divmod(pairs, n_sentences)
-    begins = starts_of(tokens.lengths[sentence])
-    rows = begins[place] + omitted - tokens.starts[touched]
-    tags = tokens.tags[tokens.rows(sentence)]
-    label = np.ones(len(tags))
-    label[rows] = weights
-    bounds = np.searchsorted(fold, np.arange(len(folds) + 1))
-    return Touched(sentence, bounds, hide_labels(label, tags, tokens.n_labels), rows)
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        """sum_n coefficients_n dvalues_n, (n_pairs,)."""
+        return self.gradients(coefficients, np.array([0, len(coefficients)]))[0]

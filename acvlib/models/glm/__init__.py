@@ -4,37 +4,45 @@
     lambda(w) = penalty + site_penalty sum_n w_n s_n
     F(theta, w) = sum_n w_n s_n b_{c(n)}(w) loss(eta_n, y_n) + lambda(w) |B|^2 / 2
 
-b(w) are the weights of `balance`, 1 unless `balanced`. F is then linear in w, so that the jackknife
-is one frozen Newton step without rescaling.
+b_c(w) = sum_n w_n s_n / (K sum_{n in c} w_n s_n) of K classes if they are `balanced`, else 1. F is
+then linear in w, so that the jackknife is one frozen Newton step without rescaling.
+
+Source of balanced classes: King and Zeng (2001); scikit-learn's class_weight="balanced".
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.sparse import issparse
 
-from ...checks import in_order_of, real_array, real_number
-from ...folds import Folds
-from ...folds import weights as fold_weights
-from ...model import ModelDefaults, checked, number_or_array, own_copy
-from ...parallel import pieces
-from ...weighting import site_weights
-from .balance import Balance
-from .columns import Columns, in_columns_of, one_a_row
-from .derivatives import RegressionDerivatives
-from .families import Family, family_of
-from .likelihoods import likelihood_of
-from .separation import EXTREME, Rank, check_finite, check_start
-from .sums import by_rows, span
+from ...checks import real_array
+from ...declared import Flag, NonNegative, Params, Real, Rng, Sizes, declared
+from ...folds import WHOLE, Fold, Folds
+from ...folds.folds import emptied
+from ...model import ModelDefaults
+from ...parallel import in_blas_threads, pieces
+from ...trials import NoFiniteOptimum
+from ...weighting import Weights, site_weights
+from .columns import Columns
+from .derivatives import LinearDerivatives, RegressionDerivatives
+from .families import Family, Multinomial, classes_of, family_of
+from .hessians import span
+from .separation import Rank, check_finite
 
-LARGE = 16  # sites a fold from which on a product a fold is faster than one a site
 AT_ONCE = 2**20  # coefficients that a thread has in memory
 LARGEST = 2**14  # coordinates of a dense Hessian
 
 
+class Table(Real):
+    """A matrix that stays as it is given: its columns may have names."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        super().__call__(name, value, sizes)
+        return value
+
+
+@declared
 @dataclass(frozen=True, eq=False, repr=False)
 class GLM(ModelDefaults):
     """A regression's MAP in D = q (p + intercept) coordinates, a row [b, beta] a predictor.
@@ -47,10 +55,9 @@ class GLM(ModelDefaults):
     y: (n,) responses, copied; classes 0, ..., K - 1 for "multinomial", q = K - 1; (n, q) targets of
         "gaussian". What has an index, as X has, is put into the order of X.
     family: "gaussian" (unit variance), "logistic", "multinomial", "poisson", "poisson rate" (counts
-        over an exposure, which is the sample weight), "gamma", "probit", or a `Family` such as
-        `tweedie`.
-    penalty: the ridge lambda of the sum of losses; one number, or one a column of X (p,), or one a
-        target (q,). That of "multinomial" is for K rows of coefficients, which sum to 0.
+        over an exposure, which is the sample weight), "probit", or a `Family`.
+    penalty: the ridge lambda of the sum of losses; one number, or one a column of X (p,). That of
+        "multinomial" is for K rows of coefficients, which sum to 0.
     site_penalty: one that comes with each unit of weight: for a penalised *mean* of losses.
     offset: (n,) or one number, added to eta, of all families but "multinomial".
     sample_weight: s >= 0, (n,) or one number; a site of sample weight 0 is missing, in no fold.
@@ -58,217 +65,196 @@ class GLM(ModelDefaults):
 
     Raises
     ------
-    TypeError: X is sparse.
-    ValueError: shapes, NaN, what is no real number, responses outside the family's range, one class
-        only, an offset too large for exp, collinear columns without a penalty, or more coordinates
-        than a dense Hessian of classes can have.
+    ValueError: responses outside the family's range, or of one class; collinear columns without a
+        penalty; an offset too large for exp; more coordinates than a dense Hessian can have.
     """
 
     convex = True  # every loss is convex in eta
     sites = "rows"
-    X: np.ndarray = field(repr=False)
-    y: np.ndarray = field(repr=False)
-    family: Family | str = "logistic"
-    penalty: Any = 0.0
-    site_penalty: float = 0.0
-    intercept: bool = True
-    offset: Any = field(default=0.0, repr=False)
-    sample_weight: Any = field(default=1.0, repr=False)
-    balanced: bool = False
-    responses: np.ndarray = field(init=False, repr=False)  # (q, n), or classes (n,)
-    likelihood: Any = field(init=False, repr=False)
+    X: Annotated[Any, Table("n p")] = field(repr=False)
+    y: Annotated[np.ndarray, Real("n", "n q")] = field(repr=False)
+    family: Family | Multinomial | str = "logistic"
+    penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.0
+    site_penalty: NonNegative = 0.0
+    intercept: Flag = True
+    offset: Annotated[Any, Real("", "n")] = field(default=0.0, repr=False)
+    sample_weight: Annotated[Any, Real("", "n")] = field(default=1.0, repr=False)
+    balanced: Flag = False
     columns: Columns = field(init=False, repr=False)
-    balance: Balance = field(init=False, repr=False)
+    responses: np.ndarray = field(init=False, repr=False)  # y as families take it: (n,) or (q, n)
+    n_sites: int = field(init=False, repr=False)
+    n_outputs: int = field(init=False, repr=False)  # q
+    n_params: int = field(init=False, repr=False)  # D
+    observed: np.ndarray = field(init=False, repr=False)  # (n,) False where the sample weight is 0
+    quadratic: bool = field(init=False, repr=False)  # whether the Hessian is the same everywhere
     prior: np.ndarray = field(init=False, repr=False)  # (D,) of the ridge that no weight changes
     pull: np.ndarray = field(init=False, repr=False)  # (D,) that comes with each unit of weight
-    is_penalised: bool = field(init=False, repr=False)
     _names: Any = field(init=False, repr=False)  # of the columns of X
-    _rank: Rank = field(init=False, repr=False)  # where not all is penalised
+    _rank: Rank | None = field(init=False, repr=False)  # where some column is not penalised
 
     def __post_init__(self):
-        if issparse(self.X):
-            raise TypeError("X is sparse: GLM forms dense Hessians; pass X.toarray()")
-        names = getattr(self.X, "columns", None)
-        of_rows = ("y", "offset", "sample_weight")
-        index = getattr(self.X, "index", None)
-        ordered = {name: in_order_of(index, name, getattr(self, name)) for name in of_rows}
         X = real_array("X", self.X, 2)
-        head = real_number("intercept", self.intercept)
-        if head not in (0.0, 1.0):
-            raise ValueError(f"intercept = {head:g}: must be True or False")
-        self._set(X=X, intercept=bool(head), _names=names)
-        self._set_responses(**ordered)
-        self._set_penalty()
-        total = self.sample_weight.sum()
-        ridge = (self.ridge(total) / total).reshape(self.n_outputs, -1).mean(axis=0)
-        columns = Columns(X, self.intercept, self.sample_weight, ridge[int(self.intercept) :])
-        self._set(columns=columns, X=columns.X)
-        if not self.is_penalised:
-            self._set(_rank=Rank(self.columns.standard[self.observed]))
-        check_start(self)
-
-    def _set(self, **values):
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def _set_responses(self, y, offset, sample_weight):
-        n = len(self.X)
-        weights = site_weights(sample_weight, n)
-        y = own_copy(y, name="y")
-        multinomial = isinstance(self.family, str) and self.family == "multinomial"
-        family = self.family if multinomial else family_of(self.family)
-        is_table = y.ndim == 2 and getattr(family, "name", "") == "gaussian"
-        if y.shape[:1] != (n,) or y.ndim != 1 + is_table:
-            raise ValueError(
-                f"X {self.X.shape} must be 2-d and y {y.shape} have one entry for each row, or one "
-                "a target of the gaussian family"
-            )
-        y, responses, likelihood = likelihood_of(family, y, weights, self.intercept)
-        if self.balanced and not multinomial:
-            raise ValueError("balanced=True: of 'multinomial' alone classes have weights")
-        if multinomial and np.any(offset):
-            raise ValueError("offset: one number for all scores of 'multinomial' is no change")
-        self._set(
-            y=y,
-            responses=responses,
-            family=family,
-            likelihood=likelihood,
-            offset=one_a_row("offset", offset, n),
-            sample_weight=weights,
-            balance=Balance(y if self.balanced else np.zeros(n, int), weights),
-        )
-
-    def _set_penalty(self):
-        q = self.n_outputs
-        p = self.X.shape[1]
-        n_params = q * (p + int(self.intercept))
-        if n_params > LARGEST and not self.quadratic:
+        n, p = X.shape
+        head = np.zeros(int(self.intercept))
+        weights = site_weights(self.sample_weight, n)
+        total = weights.sum()
+        y, family = self._settled()
+        q = y.shape[1] if y.ndim == 2 else family.coupled
+        n_params = q * (len(head) + p)
+        if n_params > LARGEST and not family.quadratic:
             raise ValueError(
                 f"{n_params} coordinates of {q + 1} classes: the Hessian would take "
                 f"{8e-9 * n_params**2:.0f} GB. Reduce the columns, by a TruncatedSVD, say"
             )
-        each = (q, "target") if self.y.ndim == 2 else (p, "column")
-        penalty = number_or_array("penalty", self.penalty, *each, least=0.0)
-        site_penalty = real_number("site_penalty", self.site_penalty, least=0.0)
-        head = np.zeros((q, int(self.intercept)))
-        ridge = np.reshape(penalty, (-1, 1)) if self.y.ndim == 2 else penalty
-        ridge = np.broadcast_to(ridge, (q, p))
-        self._set(
-            penalty=penalty,
-            site_penalty=site_penalty,
-            is_penalised=bool(np.min(penalty) > 0.0 or site_penalty > 0.0),
-            prior=np.hstack([head, ridge]).ravel(),
-            pull=site_penalty * np.hstack([head, np.ones((q, p))]).ravel(),
+        ridge = self.penalty / total + self.site_penalty + np.zeros(p)
+        columns = Columns(X, self.intercept, weights, ridge)
+        self.__dict__.update(
+            X=columns.standard[:, len(head) :] if columns.plain else X,
+            y=y,
+            family=family,
+            offset=np.broadcast_to(self.offset, n),
+            sample_weight=weights,
+            columns=columns,
+            responses=y.T,
+            n_sites=n,
+            n_outputs=q,
+            n_params=n_params,
+            observed=weights > 0.0,
+            quadratic=family.quadratic,
+            prior=np.tile(np.append(head, self.penalty + np.zeros(p)), q),
+            pull=np.tile(np.append(head, self.site_penalty + np.zeros(p)), q),
+            _names=getattr(self.X, "columns", None),
+            _rank=None if ridge.all() else Rank(columns.standard[weights > 0.0]),
         )
+        for array in (self.X, self.observed, self.prior, self.pull):
+            array.setflags(write=False)
+        found = self._kinds()[self.observed].any(axis=0)
+        if not found.all():
+            raise NoFiniteOptimum(f"y has {family.lacking.format(np.argmin(found))}")
+        start = self.predictors(columns.inward(self.initial_params()))
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(family.losses(start, self.responses))
+        if not finite.all():
+            row = f"row {np.argmin(finite)}, at the start of a fit: rescale the offset"
+            raise ValueError(f"the {family.name} loss is not finite in {row}")
 
-    @property
-    def n_sites(self) -> int:
-        """How many rows X has."""
-        return len(self.X)
+    def _settled(self):
+        """(y, family) as they are used."""
+        family = self.family
+        if isinstance(family, Multinomial) or isinstance(family, str) and family == "multinomial":
+            if np.any(self.offset):
+                raise ValueError("offset: one number for all scores of 'multinomial' is no change")
+            y = classes_of(self.y)
+            return y, Multinomial(max(2, y.max() + 1))
+        family = family_of(family)
+        if self.y.ndim == 2 and not family.quadratic:
+            raise ValueError(f"y {self.y.shape}: several targets are of the gaussian family alone")
+        if self.balanced:
+            raise ValueError("balanced=True: of 'multinomial' alone classes have weights")
+        bad = self.y[~family.accepts(self.y)]
+        if bad.size:
+            rule = f"y of the {family.name} family must be {family.response}"
+            raise ValueError(f"{rule}; found {bad[:3]}")
+        return self.y, family
 
-    @property
-    def n_outputs(self) -> int:
-        """q."""
-        return self.likelihood.n_outputs
-
-    @property
-    def n_params(self) -> int:
-        """D."""
-        return self.n_outputs * self.columns.dim
-
-    @property
-    def quadratic(self) -> bool:
-        """Whether the Hessian is the same everywhere."""
-        return self.likelihood.quadratic
+    def _kinds(self):
+        """Flags (n, n_kinds) of observed sites: of each kind one is needed, to fit intercepts."""
+        free = not self.intercept and isinstance(self.family, Family)
+        return (self.family.kinds(self.y) | free) & self.observed[:, None]
 
     @property
     def design(self) -> np.ndarray:
-        """Ones for an intercept, then X: (n, p + intercept), read-only."""
-        if self.columns.plain:
-            return self.columns.standard
-        design = np.column_stack([np.ones((self.n_sites, int(self.intercept))), self.X])
-        design.setflags(write=False)
-        return design
+        """Ones for an intercept, then X: (n, p + intercept)."""
+        return np.column_stack([np.ones((self.n_sites, int(self.intercept))), self.X])
 
-    @cached_property
-    def observed(self) -> np.ndarray:
-        """(n,) False where the sample weight is 0."""
-        return self.sample_weight > 0
-
-    @cached_property
-    def full_weights(self) -> np.ndarray:
-        """(n,) s_n b(1) of each site."""
-        return self.sample_weight * self.balance.full
+    @property
+    def spread(self) -> np.ndarray:
+        """What takes the q predictors to scores, one a class or target: (K, q)."""
+        return getattr(self.family, "spread", np.eye(self.n_outputs))
 
     @property
     def derivatives(self) -> RegressionDerivatives:
         """Closed forms; tested against autograd of `objective`."""
-        return RegressionDerivatives(self)
+        return RegressionDerivatives(self) if self.balanced else LinearDerivatives(self)
 
     def ridge(self, total: Any) -> Any:
         """The diagonal (D,) of the penalty's curvature that goes with a total weight."""
         return self.prior + total * self.pull
 
     def standard_ridge(self, total: float) -> np.ndarray:
-        """The same of standard params, a row for each set of coupled predictors."""
+        """The same of standard params, of one set of coupled predictors."""
         ridge = self.ridge(total).reshape(self.n_outputs, -1) / self.columns.scale**2
-        return ridge.reshape(self.n_outputs // self.likelihood.coupled, -1)
+        return ridge[: self.family.coupled].ravel()
+
+    def balanced_weights(self, weights: Any) -> Any:
+        """w b(w) of weights (n,); differentiable by autograd."""
+        if not self.balanced:
+            return weights
+        members = 1.0 * (self.y == np.arange(self.family.n_classes)[:, None])
+        totals = anp.dot(members, weights * self.sample_weight)
+        return weights * (anp.sum(totals) / (len(members) * totals))[self.y]
 
     def predictors(self, standard: np.ndarray, sites: Any = slice(None)) -> np.ndarray:
         """eta (..., q, n) of sites at standard params (..., D)."""
-        theta = standard.reshape(*standard.shape[:-1], self.n_outputs, self.columns.dim)
+        theta = standard.reshape(*standard.shape[:-1], self.n_outputs, -1)
         eta = np.tensordot(theta, self.columns.standard[sites], axes=(-1, 1))
         eta += self.offset[sites]
         return eta
 
     def own_scores(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """eta (q, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
-        standard = self.columns.inward(params)
-        if len(sites) > LARGE * len(sizes):
-            pairs = zip(standard, np.split(sites, np.cumsum(sizes)[:-1]), strict=True)
-            return np.hstack([self.predictors(point, part) for point, part in pairs])
+        theta = self.columns.inward(params).reshape(len(params), self.n_outputs, -1)
         fold = np.repeat(np.arange(len(sizes)), sizes)
 
         def of_rows(rows):
-            theta = standard[span(fold[rows])]
-            theta = theta.reshape(len(theta), self.n_outputs, self.columns.dim)
-            return np.einsum("nqd,nd->nq", theta, self.columns.standard[span(sites[rows])])
+            z = self.columns.standard[span(sites[rows])]
+            return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
 
-        size = max(16, AT_ONCE // max(self.n_params, 1))
-        return by_rows(of_rows, len(sites), size).T + self.offset[sites]
+        tiles = pieces(len(sites), max(16, AT_ONCE // self.n_params))
+        return np.concatenate(in_blas_threads(of_rows, tiles)).T + self.offset[sites]
 
-    @checked
-    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+    @declared
+    def objective(self, params: Params, weights: Weights) -> float:
         """F(params, weights), weights >= 0."""
-        theta = anp.reshape(params, (self.n_outputs, self.X.shape[1] + int(self.intercept)))
-        eta = anp.dot(theta, self.design.T) + self.offset
-        relative = self.balance.relative(weights) * self.full_weights
-        losses = anp.sum(relative * self.likelihood.loss(eta, self.responses))
+        theta = anp.reshape(params, (self.n_outputs, -1))
+        losses = self.family.losses(anp.dot(theta, self.design.T) + self.offset, self.responses)
+        each = self.balanced_weights(weights) * self.sample_weight
         ridge = self.ridge(anp.dot(weights, self.sample_weight))
-        return losses + 0.5 * anp.sum(ridge * params**2)
+        return anp.sum(each * losses) + 0.5 * anp.sum(ridge * params**2)
 
-    @checked
-    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    @declared
+    def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """-log p(y_n | x_n; params) for each n of the fold, without weights of any kind."""
         eta = self.predictors(self.columns.inward(params), fold)
-        return self.likelihood.loss(eta, self.responses[..., fold])
+        return self.family.losses(eta, self.responses[..., fold])
 
-    @checked
-    def predict(self, params: np.ndarray, X: np.ndarray, offset: Any = 0.0) -> np.ndarray:
-        """E[y | x; params], or P(class) (n, K), for each row of X (n, p)."""
-        X = real_array("X", in_columns_of(self._names, X), 2)
+    @declared
+    def predict(
+        self, params: Params, X: Any, offset: Annotated[Any, Real("", "m")] = 0.0
+    ) -> np.ndarray:
+        """E[y | x; params], or P(class) (m, K), for each row of X (m, p).
+
+        Columns with names, if those of the model's X have some, are put into their order.
+        """
+        names = getattr(X, "columns", self._names)
+        if self._names is not None and list(names) != list(self._names):
+            if set(names) != set(self._names):
+                known = list(self._names)
+                raise ValueError(f"X has columns {list(names)}; the model's are {known}"[:200])
+            X = X[list(self._names)]
+        X = real_array("X", X, 2)
         if X.shape[1] != self.X.shape[1]:
             raise ValueError(f"X {X.shape} must have {self.X.shape[1]} columns, as the model's X")
-        theta = params.reshape(self.n_outputs, -1)
-        eta = theta[:, int(self.intercept) :] @ X.T + one_a_row("offset", offset, len(X))
-        return self.likelihood.mean(eta + theta[:, :1] if self.intercept else eta)
+        design = np.column_stack([np.ones((len(X), int(self.intercept))), X])
+        return self.family.means(params.reshape(self.n_outputs, -1) @ design.T + offset)
 
-    @checked
-    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+    @declared
+    def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Zeros, and the intercepts that fit the means; F is convex, so `rng` is not used."""
-        start = np.zeros((self.n_outputs, self.columns.dim))
+        start = np.zeros((self.n_outputs, self.columns.standard.shape[1]))
         if self.intercept:
-            start[:, 0] = self.likelihood.start(self.responses, self.full_weights)
+            weights = self.sample_weight * self.balanced_weights(np.ones(self.n_sites))
+            start[:, 0] = self.family.start(self.responses, weights)
         return start.ravel()
 
     def check_folds(self, folds: Folds) -> None:
@@ -278,23 +264,17 @@ class GLM(ModelDefaults):
         LinAlgError where it holds the only rows that tell collinear columns apart, and there is no
         penalty.
         """
-        if self.intercept or self.family == "multinomial":
-            self.likelihood.check_folds(self.responses, self.observed, folds)
-        if not self.is_penalised:
+        if gone := emptied(folds, self._kinds()):
+            left = f"fold {gone[0]} leaves {self.family.lacking.format(gone[1])}"
+            raise NoFiniteOptimum(f"{left}: use fewer sites a fold, or stratified folds")
+        if self._rank:
             self._rank.check_folds(self.columns.standard, folds)
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise NoFiniteOptimum where params (D,) run to infinity: separable data, no penalty."""
-        if not (self.is_penalised or self.quadratic):
-            check_finite(self, params, self.observed, "")
+        self.check_refits(params[None], WHOLE)
 
     def check_refits(self, params: np.ndarray, folds: Folds) -> None:
         """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) run to infinity."""
-        if self.is_penalised or self.quadratic:
-            return
-        for part in pieces(len(folds), 64):
-            eta = self.predictors(self.columns.inward(params[part])) - self.offset
-            furthest = self.likelihood.apart(eta).max(axis=-1)
-            for number in part.start + np.flatnonzero(furthest > EXTREME):
-                kept = self.observed & (fold_weights(self.n_sites, folds[number]) > 0.0)
-                check_finite(self, params[number], kept, f"without fold {number} ")
+        if self._rank and not self.quadratic:
+            check_finite(self, params, folds)

@@ -3,12 +3,8 @@
 b + x beta = c + z gamma,   z = (x - level) / scale,   [c, gamma] = A [b, beta]
 """
 
-from typing import Any
-
 import numpy as np
 
-from ...checks import real_array
-from ...model import own_copy
 from ...parallel import pieces
 
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
@@ -24,23 +20,23 @@ class Columns:
     than the data do; x itself (`plain`) where that is as good.
     """
 
-    def __init__(self, X: np.ndarray, intercept: bool, weights: np.ndarray, ridge: Any = 0.0):
+    def __init__(self, X: np.ndarray, intercept: bool, weights: np.ndarray, ridge: np.ndarray):
         head = int(intercept)
         level, spread = _moments(X, intercept, weights)
         self.plain = bool((abs(level) <= NEAR * spread).all())
         self.plain &= bool(((spread >= 1.0 / NEAR) & (spread <= NEAR)).all())
-        size = np.hypot(np.where(spread > 0.0, spread, abs(level)), np.sqrt(ridge))
-        scale = 2.0 ** np.round(np.log2(np.where(size > 0.0, size, 1.0)))
-        z = X if self.plain else (X - level) / scale
+        scale: np.ndarray = np.ones(len(spread))
+        z = X
+        if not self.plain:
+            size = np.hypot(np.where(spread > 0.0, spread, abs(level)), np.sqrt(ridge))
+            scale = 2.0 ** np.round(np.log2(np.where(size > 0.0, size, 1.0)))
+            z = (X - level) / scale
         self.standard = np.column_stack([np.ones((len(X), head)), z])
         self.standard.setflags(write=False)
-        self.dim = self.standard.shape[1]
-        self.X = self.standard[:, head:] if self.plain else X
-        self.X.setflags(write=False)
-        self.scale = np.append(np.ones(head), np.ones(len(scale)) if self.plain else scale)
+        self.scale = np.append(np.ones(head), scale)
         self._inward = np.diag(self.scale)
         self._outward = np.diag(1.0 / self.scale)
-        if head and not self.plain:
+        if head:
             self._inward[0, 1:] = level
             self._outward[0, 1:] = -level / scale
 
@@ -52,13 +48,6 @@ class Columns:
         """A^-1 params: those of x."""
         return self._times(params, self._outward.T)
 
-    def cancelled(self, params: np.ndarray) -> np.ndarray:
-        """Sums (...,) of what makes the intercepts of z, whose rounding `inward` leaves; 0 of x."""
-        if self.plain:
-            return np.zeros(params.shape[:-1])
-        rows = np.abs(params).reshape(*params.shape[:-1], -1, self.dim)
-        return (rows @ np.abs(self._inward[0])).sum(axis=-1)
-
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
         """A' slopes: derivatives in the params of x, of those in the params of z."""
         return self._times(slopes, self._inward)
@@ -67,9 +56,10 @@ class Columns:
         """A'^-1 slopes: derivatives in the params of z, of those in the params of x."""
         return self._times(slopes, self._outward)
 
-    def identity(self) -> np.ndarray:
-        """|params of x|^2 as a matrix (D', D') of the params of z."""
-        return self._outward.T @ self._outward
+    def identity(self, size: int) -> np.ndarray:
+        """|params of x|^2 as a matrix (size, size) of params of z."""
+        squares = np.eye(len(self.scale)) if self.plain else self._outward.T @ self._outward
+        return np.kron(np.eye(size // len(squares)), squares)
 
     def _times(self, rows, matrix):
         if self.plain:
@@ -79,7 +69,7 @@ class Columns:
 
 def _moments(X, intercept, weights):
     """(mean (p,), or 0 without an intercept; root mean square of what is left, 0 if constant)."""
-    weights = weights / max(weights.sum(), np.finfo(float).tiny)
+    weights = weights / weights.sum()
     level = weights @ X if intercept else np.zeros(X.shape[1])
     parts = pieces(len(X), ROWS)
     spread = np.sqrt(sum((weights[own] @ (X[own] - level) ** 2 for own in parts), 0.0 * level))
@@ -88,21 +78,3 @@ def _moments(X, intercept, weights):
         level[constant] = X[np.argmax(weights > 0.0), constant]
         spread[constant] = 0.0
     return level, spread
-
-
-def in_columns_of(names: Any, X: Any) -> Any:
-    """X with its columns in the order of these names, where it has names. ValueError for others."""
-    others = getattr(X, "columns", None)
-    if names is None or others is None or list(others) == list(names):
-        return X
-    if set(others) != set(names):
-        raise ValueError(f"X has columns {list(others)}; the model's are {list(names)}"[:200])
-    return X[list(names)]
-
-
-def one_a_row(name: str, values: Any, n_rows: int) -> np.ndarray:
-    """A read-only copy of one number, or of one for each row, as (n_rows,)."""
-    numbers = real_array(name, values)
-    if numbers.shape not in ((), (n_rows,)):
-        raise ValueError(f"{name} {numbers.shape} must be one number, or ({n_rows},): one a row")
-    return own_copy(np.broadcast_to(numbers, n_rows), name=name)

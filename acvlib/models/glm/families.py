@@ -1,102 +1,103 @@
-"""Response families of a GLM: each a loss -log p(y | eta), with its derivatives in eta.
-
-All losses are convex in eta, and log-concave in curvature but for Tweedie's: inside an interval of
-eta their curvature is least at an end, and it and |third| are largest at an end or at a peak named
-here.
-"""
+"""Response families of a GLM: each a loss -log p(y | eta), convex in eta, with its derivatives."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
+from scipy.linalg import helmert
 from scipy.special import erfcx, expit, gammaln, logit, ndtr, ndtri
 
-from ...checks import check_choice, one_line, real_number
-
-LOG_2PI = float(np.log(2 * np.pi))
+from ...checks import check_choice, one_line
 
 
-class Family(NamedTuple):
-    """Functions of eta and y, elementwise; `loss` is differentiable by autograd, and convex in eta.
+@dataclass(frozen=True, repr=False)
+class Family:
+    """A loss of one linear predictor, of which several targets take the sum.
 
-    slope, curvature, third: the derivatives of loss in eta, first to third.
-    mean, link: E[y | eta] and its inverse.
+    Functions of eta and y, elementwise; `loss` is differentiable by autograd, and convex in eta.
+
+    slope, curvature: the derivatives of loss in eta. mean, link: E[y | eta] and its inverse.
     accepts, response: which y are possible, as a function and in words.
     free_direction(y): 1, -1 where the loss never rises as eta goes to plus, minus infinity, else 0.
-    change(mean, d): [slope(eta + d) - slope(eta)] / curvature(eta) without cancellation; may use d.
-    self_concordant: |third| <= curvature, which so changes by at most exp(|change of eta|).
-    curvature_peaks, third_peaks: where each may be largest inside an interval.
-    log_concave: the curvature is, so that inside an interval it is least at an end.
-    steepness(eta, d, y): bounds |third| / curvature within d of eta, where not `self_concordant`.
+    change(d, mean): [slope(eta + d) - slope(eta)] / curvature(eta) without cancellation; may use d.
+    quadratic: the curvature is the same everywhere.
+    self_concordant: |third derivative| <= curvature, which so changes by at most
+        exp(|change of eta|).
     """
 
     name: str
     loss: Callable
     slope: Callable
     curvature: Callable
-    third: Callable
     mean: Callable
     link: Callable
     accepts: Callable
     response: str
     free_direction: Callable
     change: Callable | None = None
+    quadratic: bool = False
     self_concordant: bool = False
-    curvature_peaks: tuple = ()
-    third_peaks: tuple = ()
-    log_concave: bool = True
-    steepness: Callable | None = None
 
-    def __repr__(self):
-        return one_line(self)
+    __repr__ = one_line
+    coupled = 1  # predictors that the curvature couples
+    lacking = "responses of one class alone"
 
     def __reduce__(self):
-        """Pickle a family of the library by its name: the copy is then the same object."""
+        """Pickle a family of the library by its name: its functions have none."""
         known = FAMILIES.get(self.name) is self
-        return (family_of, (self.name,)) if known else (Family, tuple(self))
+        return (family_of, (self.name,)) if known else (Family, tuple(vars(self).values()))
 
+    def losses(self, eta: Any, y: np.ndarray) -> Any:
+        """-log p(y | eta) (..., n) of eta (..., q, n)."""
+        return anp.sum(self.loss(eta, y), axis=-2)
 
-def _gaussian_loss(eta, y):
-    return 0.5 * (y - eta) ** 2 + 0.5 * LOG_2PI
+    def curvatures(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Second derivatives in coupled predictors, (n, 1, 1)."""
+        return self.curvature(eta, y)[0, :, None, None]
+
+    def means(self, eta: np.ndarray) -> np.ndarray:
+        """E[y | eta], (n,), or (n, q) of several targets."""
+        mean = self.mean(eta)
+        return mean[0] if len(mean) == 1 else mean.T
+
+    def start(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The intercepts that fit the means."""
+        return self.link(np.average(y, axis=-1, weights=weights))
+
+    def apart(self, eta: np.ndarray) -> np.ndarray:
+        """The largest |eta|, (..., n)."""
+        return abs(eta).max(axis=-2)
+
+    def gains(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows (n, D), which way each lowers its loss for ever), for `separating_direction`."""
+        return design, self.free_direction(y)
+
+    def kinds(self, y: np.ndarray) -> np.ndarray:
+        """Flags (n, 2): of each an intercept needs one site, or runs to plus, minus infinity."""
+        free = self.free_direction(y)
+        return np.stack([free != 1, free != -1], axis=1)
+
+    def spreads(self, leverage: np.ndarray) -> np.ndarray:
+        """How far eta moves, at most, by a standard error, (n,), of leverages (n, 1, 1)."""
+        return np.sqrt(leverage[:, 0, 0])
 
 
 # y ~ N(eta, 1)
 gaussian = Family(
     name="gaussian",
-    loss=_gaussian_loss,
+    loss=lambda eta, y: 0.5 * (y - eta) ** 2 + 0.5 * np.log(2 * np.pi),
     slope=lambda eta, y: eta - y,
     curvature=lambda eta, y: np.ones_like(eta),
-    third=lambda eta, y: np.zeros_like(eta),
     mean=lambda eta: eta,
     link=lambda mean: mean,
     accepts=np.isfinite,
     response="finite numbers",
     free_direction=lambda y: np.zeros(len(y), int),
-    change=lambda mean, d: d,
+    quadratic=True,
     self_concordant=True,
 )
-
-
-def _binary(y):
-    return (y == 0) | (y == 1)
-
-
-def _towards_its_class(y):
-    return np.where(y == 1, 1, -1)
-
-
-def _positive(y):
-    return (y > 0) & np.isfinite(y)
-
-
-def _not_negative(y):
-    return (y >= 0) & np.isfinite(y)
-
-
-def _down_at_zero(y):
-    return np.where(y == 0, -1, 0)
 
 
 def _logistic_slope(eta, y):
@@ -108,12 +109,7 @@ def _logistic_slope(eta, y):
     return mean
 
 
-def _logistic_third(eta, y):
-    mean = expit(eta)
-    return mean * (1 - mean) * (1 - 2 * mean)
-
-
-def _logistic_change(mean, d):
+def _logistic_change(d, mean):
     grown = np.expm1(d, out=d)
     scale = grown * mean
     scale += 1
@@ -121,24 +117,19 @@ def _logistic_change(mean, d):
     return grown
 
 
-_STEEPEST = float(np.log(2 + np.sqrt(3)))  # where |third| is largest: mean = 1/2 +- sqrt(3)/6
-
 # y ~ Bernoulli(1 / (1 + exp(-eta)))
 logistic = Family(
     name="logistic",
     loss=lambda eta, y: anp.logaddexp(0.0, (1 - 2 * y) * eta),
     slope=_logistic_slope,
     curvature=lambda eta, y: expit(eta) * expit(-eta),
-    third=_logistic_third,
     mean=expit,
     link=logit,
-    accepts=_binary,
+    accepts=lambda y: (y == 0) | (y == 1),
     response="0 or 1",
-    free_direction=_towards_its_class,
+    free_direction=lambda y: np.where(y == 1, 1, -1),
     change=_logistic_change,
     self_concordant=True,
-    curvature_peaks=(0.0,),
-    third_peaks=(-_STEEPEST, _STEEPEST),
 )
 
 # y ~ Poisson(exp(eta))
@@ -147,66 +138,21 @@ poisson = Family(
     loss=lambda eta, y: anp.exp(eta) - y * eta + gammaln(y + 1.0),
     slope=lambda eta, y: np.exp(eta) - y,
     curvature=lambda eta, y: np.exp(eta),
-    third=lambda eta, y: np.exp(eta),
     mean=np.exp,
     link=np.log,
     accepts=lambda y: (y >= 0) & (y == np.floor(y)) & (y <= 2.0**53),
     response="whole numbers >= 0, up to 2**53",
-    free_direction=_down_at_zero,
-    change=lambda mean, d: np.expm1(d, out=d),
+    free_direction=lambda y: np.where(y == 0, -1, 0),
     self_concordant=True,
 )
 
 # y >= 0 with mean exp(eta), y not counted but measured, such as counts over an exposure
-poisson_rate = poisson._replace(
+poisson_rate = replace(
+    poisson,
     name="poisson rate",
-    accepts=_not_negative,
+    accepts=lambda y: (y >= 0) & np.isfinite(y),
     response="finite numbers >= 0",
 )
-
-
-def _tweedie_loss(eta, y, power):
-    """Half the deviance of mean exp(eta) and variance mean^power, up to a constant."""
-    if power == 2.0:
-        return y * anp.exp(-eta) + eta
-    return y * anp.exp((1 - power) * eta) / (power - 1) + anp.exp((2 - power) * eta) / (2 - power)
-
-
-def _tweedie_slopes(eta, y, power, order):
-    """The derivative of that order of the same."""
-    rising = (2 - power) ** (order - 1) * np.exp((2 - power) * eta)
-    return rising - (1 - power) ** (order - 1) * y * np.exp((1 - power) * eta)
-
-
-def tweedie(power: float) -> Family:
-    """Positive numbers, from power 1 < 2 on zeros too, of mean exp(eta) and variance mean^power.
-
-    power: above 1, up to 2, the gamma family's. The loss is half the unit deviance up to a
-    constant, as in scikit-learn's TweedieRegressor: minus a log density for power 2 alone, that of
-    an exponential distribution.
-
-    Raises
-    ------
-    ValueError: another power
-    """
-    power = real_number("power", power, above=1.0)
-    if power > 2.0:
-        raise ValueError(f"power = {power:g}: the loss is convex in eta for powers up to 2 alone")
-    gamma = power == 2.0
-    return poisson_rate._replace(
-        name="gamma" if gamma else f"tweedie({power:g})",
-        loss=partial(_tweedie_loss, power=power),
-        slope=partial(_tweedie_slopes, power=power, order=1),
-        curvature=partial(_tweedie_slopes, power=power, order=2),
-        third=partial(_tweedie_slopes, power=power, order=3),
-        accepts=_positive if gamma else _not_negative,
-        response="finite numbers > 0" if gamma else "finite numbers >= 0",
-        change=None,
-        log_concave=gamma,
-    )
-
-
-gamma = tweedie(2.0)
 
 
 def _probit_loss(eta, y):
@@ -215,55 +161,112 @@ def _probit_loss(eta, y):
     return -norm.logcdf((2 * y - 1) * eta)
 
 
-def _margin_and_mills(eta, y):
-    """(m, r): eta turned towards y's class, and phi(m) / Phi(m) to a few epsilons at any m."""
-    margin = (2 * y - 1) * eta
-    return margin, np.sqrt(2.0 / np.pi) / erfcx(-margin / np.sqrt(2.0))
+def _mills(margin):
+    """phi(m) / Phi(m), to a few epsilons at any m."""
+    return np.sqrt(2.0 / np.pi) / erfcx(-margin / np.sqrt(2.0))
 
 
 def _probit_curvature(eta, y):
-    margin, mills = _margin_and_mills(eta, y)
+    margin = (2 * y - 1) * eta
+    mills = _mills(margin)
     return mills * (mills + margin)
 
 
-def _probit_third(eta, y):
-    margin, mills = _margin_and_mills(eta, y)
-    both = mills + margin
-    size = mills * (1 - mills * both - both**2)
-    return (2 * y - 1) * size
-
-
-def _probit_steepness(eta, d, y):
-    """E = r + m at the largest margin m: with v = 1 - r E, |third| / curvature = |v / E - E|.
-
-    E > 0 and v > 0 are mean and variance of Z + m given Z > -m, Z standard normal. v <= E^2, as its
-    density on the positive half-line is log-concave; so the ratio is at most E, and dE/dm = v > 0.
-    Source: Barlow, Marshall and Proschan (1963), Theorem 4.3, for v <= E^2.
-    """
-    margin, mills = _margin_and_mills(eta + (2 * y - 1) * d, y)
-    return margin + mills
-
-
-_PROBIT_STEEPEST = 1.0023693  # the margin at which |third| is largest
-
 # y ~ Bernoulli(Phi(eta))
-probit = Family(
+probit = replace(
+    logistic,
     name="probit",
     loss=_probit_loss,
-    slope=lambda eta, y: (1 - 2 * y) * _margin_and_mills(eta, y)[1],
+    slope=lambda eta, y: (1 - 2 * y) * _mills((2 * y - 1) * eta),
     curvature=_probit_curvature,
-    third=_probit_third,
     mean=ndtr,
     link=ndtri,
-    accepts=_binary,
-    response="0 or 1",
-    free_direction=_towards_its_class,
-    third_peaks=(-_PROBIT_STEEPEST, _PROBIT_STEEPEST),
-    steepness=_probit_steepness,
+    change=None,
+    self_concordant=False,
 )
 
-_NAMED = (gaussian, logistic, poisson, poisson_rate, gamma, probit)
-FAMILIES = {family.name: family for family in _NAMED}
+
+class Multinomial:
+    """loss = log sum_k exp(scores_k) - scores_y, scores (K,) = Q eta, y in 0, ..., K - 1.
+
+    Adding a number to all scores changes nothing, and penalised coefficients sum to 0: Q (K, K - 1)
+    is an orthonormal basis of what is left. Its functions are those of a `Family`.
+    """
+
+    __repr__ = one_line
+    name = "multinomial"
+    quadratic = False
+    self_concordant = True
+    change = None
+    lacking = "no site of class {}"
+
+    def __init__(self, n_classes: int):
+        self.n_classes = n_classes
+        self.coupled = self.n_classes - 1
+        self.spread = np.ascontiguousarray(helmert(n_classes).T)
+        self._products = np.einsum("ki,kj->kij", self.spread, self.spread)
+
+    def losses(self, eta: Any, y: np.ndarray) -> Any:
+        """-log p(y | eta), (..., n)."""
+        scores = anp.matmul(self.spread, eta)
+        highest = anp.max(scores, axis=-2)
+        total = anp.sum(anp.exp(scores - highest[..., None, :]), axis=-2)
+        return highest + anp.log(total) - scores[..., y, np.arange(len(y))]
+
+    def slope(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The derivative of the loss, (..., q, n)."""
+        shares = self._shares(eta)
+        shares[..., y, np.arange(len(y))] -= 1.0
+        return np.matmul(self.spread.T, shares)
+
+    def curvatures(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Q' (diag p - p p') Q, (n, q, q)."""
+        shares = self._shares(eta).T
+        along = shares @ self.spread
+        squares = np.tensordot(shares, self._products, axes=1)
+        return squares - along[:, :, None] * along[:, None, :]
+
+    def means(self, eta: np.ndarray) -> np.ndarray:
+        """p(k | eta), (n, K)."""
+        return self._shares(eta).T
+
+    def start(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The intercepts (q,) that fit the shares of the classes."""
+        return self.spread.T @ np.log(np.bincount(y, weights))
+
+    def apart(self, eta: np.ndarray) -> np.ndarray:
+        """The largest difference of two scores, (..., n)."""
+        return np.ptp(np.matmul(self.spread, eta), axis=-2)
+
+    def gains(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(how much a direction raises the score of each y over every other one (., D), ones)."""
+        over = self.spread[y, None] - self.spread  # (n, K, q)
+        others = np.arange(self.n_classes) != y[:, None]
+        x = np.repeat(design, self.coupled, axis=0)
+        rows = (over[others][:, :, None] * x[:, None, :]).reshape(len(x), -1)
+        return rows, np.ones(len(rows), int)
+
+    def kinds(self, y: np.ndarray) -> np.ndarray:
+        """Flags (n, K): of each class there must be a site."""
+        return y[:, None] == np.arange(self.n_classes)
+
+    def spreads(self, leverage: np.ndarray) -> np.ndarray:
+        """How far two scores of a site move apart, at most, by a standard error, (n,)."""
+        scores = np.einsum("ki,nij->nkj", self.spread, leverage) @ self.spread.T
+        squares = np.einsum("nkk->nk", scores)
+        squares = squares[:, :, None] + squares[:, None, :] - 2.0 * scores
+        return np.sqrt(squares.max(axis=(1, 2)))
+
+    def _shares(self, eta):
+        """p (..., K, n)."""
+        shares = np.matmul(self.spread, eta)
+        shares -= shares.max(axis=-2, keepdims=True)
+        np.exp(shares, out=shares)
+        shares /= shares.sum(axis=-2, keepdims=True)
+        return shares
+
+
+FAMILIES = {family.name: family for family in (gaussian, logistic, poisson, poisson_rate, probit)}
 
 
 def family_of(family: Family | str) -> Family:
@@ -272,3 +275,13 @@ def family_of(family: Family | str) -> Family:
         return family
     check_choice("family", family, FAMILIES)
     return FAMILIES[family]
+
+
+def classes_of(y: np.ndarray) -> np.ndarray:
+    """y as integers. Raises ValueError unless they are 0, 1, ..."""
+    whole = np.isin(y, np.arange(len(y)))
+    if not whole.all():
+        raise ValueError(f"y must be classes 0, 1, ...; found {y[~whole][:3]}")
+    classes = y.astype(int)
+    classes.setflags(write=False)
+    return classes

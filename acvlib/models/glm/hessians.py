@@ -1,40 +1,33 @@
-"""The Hessian of a regression with q linear predictors: one matrix for those that are coupled."""
+"""A regression at one point, and its Hessian: a matrix for each set of coupled predictors.
 
-from collections.abc import Callable
+    M = sum_n w_n s_n C_n (x) z_n z_n' + diag(ridge),    H = A' (I (x) M) A
+
+Several targets have the same M each; the predictors of classes are one set.
+"""
+
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 
-from ...checks import one_line
-from ...solvers.inverse import DenseHessian, invert
+from ...parallel import in_blas_threads, one_blas_thread, pieces
+from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver
 from .columns import Columns
-from .sums import by_rows
 
+ROWS = 1024  # rows that are handled alone
 TILE = 256  # rows whose leverages are computed together
 
 
-class Hessian:
-    """A' diag(M_1, ..., M_t) A, a matrix of standard params for each set of predictors.
+class Hessian(DenseHessian):
+    """H (D, D) of params of x; `matrix` is M (B, B)."""
 
-    Coupled predictors are one set, others one each; sets of one ridge share a matrix.
-    """
-
-    __repr__ = one_line
-    __array_ufunc__ = None  # numpy leaves `rows @ hessian` to us
-
-    def __init__(self, columns: Columns, gram: np.ndarray, ridge: np.ndarray):
-        """gram (B, B) is common to all sets; ridge (t, B), of the standard params."""
-        sizes = ridge.sum(axis=1)  # sets differ in one penalty, if at all
-        _, first, self.which = np.unique(sizes, return_index=True, return_inverse=True)
-        self.parts = [DenseHessian(gram + np.diag(ridge[row])) for row in first]
+    def __init__(self, columns: Columns, matrix: np.ndarray, n_params: int):
+        super().__init__(matrix)
         self.columns = columns
-        self.gram = gram
-        self.ridge = ridge
-        self.shape = (ridge.size, ridge.size)
+        self.shape = (n_params, n_params)
 
     def __array__(self, dtype=None, copy=None):
-        whole = block_diag(*[self.parts[number].matrix for number in self.which])
+        whole = np.kron(np.eye(self.shape[0] // len(self.matrix)), self.matrix)
         whole = self.columns.gradient(self.columns.gradient(whole).T)
         return whole.astype(dtype or float)
 
@@ -42,69 +35,93 @@ class Hessian:
         return (np.transpose(columns) @ self).T
 
     def __rmatmul__(self, rows):
-        return self.columns.gradient(self.multiply(self.columns.inward(rows)))
-
-    def multiply(self, rows: np.ndarray) -> np.ndarray:
-        """diag(M) times each of rows (..., D) of standard params."""
-        return self.each(lambda part, few: few @ part, rows)
+        standard = self.columns.inward(rows)
+        products = super().__rmatmul__(standard.reshape(-1, len(self.matrix)))
+        return self.columns.gradient(products.reshape(standard.shape))
 
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """H^-1 columns, (D,) or (D, n). Raises IndefiniteHessian."""
         rows = self.columns.standard_gradient(columns.T)
-        return self.columns.outward(self.each(lambda part, few: part.solve(few.T).T, rows)).T
-
-    def each(self, function: Callable, rows: np.ndarray) -> np.ndarray:
-        """function(matrix, its part of rows (..., D)), put together again."""
-        if len(self.which) == 1:
-            return function(self.parts[0], rows)
-        blocks = rows.reshape(-1, *self.ridge.shape)
-        out = np.empty_like(blocks)
-        for number, part in enumerate(self.parts):
-            few = blocks[:, self.which == number]
-            solved = function(part, few.reshape(-1, few.shape[-1]))
-            out[:, self.which == number] = solved.reshape(few.shape)
-        return out.reshape(rows.shape)
-
-    @cached_property
-    def indefinite(self) -> bool:
-        """Whether one of the matrices is."""
-        return any(part.indefinite for part in self.parts)
-
-    @property
-    def conditioned(self) -> bool:
-        """Whether each matrix is far from singular."""
-        return all(part.conditioned for part in self.parts)
-
-    @property
-    def least_share(self) -> float:
-        """The least eigenvalue of a matrix, over its largest."""
-        values = np.array([np.linalg.eigvalsh(part.matrix) for part in self.parts])
-        return (values[:, 0] / values[:, -1]).min()
+        solved = super().solve(rows.reshape(-1, len(self.matrix)).T).T
+        return self.columns.outward(solved.reshape(rows.shape)).T
 
     def damped(self, damping: float) -> "Hessian":
         """H + damping I, of the params of x."""
         if not damping:
             return self
-        identity = np.kron(np.eye(self.coupled), self.columns.identity())
-        return Hessian(self.columns, self.gram + damping * identity, self.ridge)
+        added = damping * self.columns.identity(len(self.matrix))
+        return Hessian(self.columns, self.matrix + added, self.shape[0])
 
-    def less(self, gram: np.ndarray) -> "Hessian":
-        """H without a fold's gram."""
-        return Hessian(self.columns, self.gram - gram, self.ridge)
 
-    @property
-    def coupled(self) -> int:
-        """How many predictors are one set."""
-        return self.ridge.shape[1] // self.columns.standard.shape[1]
+class Point:
+    """What follows from params (D,): linear predictors eta (q, n), and derivatives in them."""
+
+    def __init__(self, model: Any, params: np.ndarray):
+        self.model = model
+        self.params = params.copy()
+        self.standard = model.columns.inward(params)
+        with one_blas_thread:
+            self.eta = model.predictors(self.standard)
 
     @cached_property
-    def inverses(self) -> list[np.ndarray]:
-        """M^-1 of each distinct matrix, even where it is ill-conditioned."""
-        return [invert(part.matrix) for part in self.parts]
+    def slope(self) -> np.ndarray:
+        """(q, n) the losses' derivatives in eta, times the sample weights."""
+        model = self.model
+        return model.family.slope(self.eta, model.responses) * model.sample_weight
 
-    def leverages(self, z: np.ndarray) -> np.ndarray:
-        """`leverages` of each row; the largest ones of uncoupled predictors."""
-        return np.max([leverages(inverse, z) for inverse in self.inverses], axis=0)
+    @cached_property
+    def curvature(self) -> np.ndarray:
+        """(n, k, k) their second derivatives in coupled predictors, times the same."""
+        model = self.model
+        curvature = model.family.curvatures(self.eta, model.responses)
+        return curvature * model.sample_weight[:, None, None]
+
+    def gradient(self, weights: np.ndarray) -> np.ndarray:
+        """That of the losses, in standard params (D,)."""
+        with one_blas_thread:
+            return ((self.slope * weights) @ self.model.columns.standard).ravel()
+
+    def hessian(self, weights: np.ndarray) -> Hessian:
+        """H at site weights (n,)."""
+        model = self.model
+        curvature = self.curvature * model.balanced_weights(weights)[:, None, None]
+        ridge = np.diag(model.standard_ridge(weights @ model.sample_weight))
+        matrix = gram(model.columns.standard, curvature) + ridge
+        return Hessian(model.columns, matrix, model.n_params)
+
+    @cached_property
+    def whole(self) -> Hessian:
+        """H at weights 1."""
+        return self.hessian(np.ones(self.model.n_sites))
+
+
+class OwnHessians(FoldSolver):
+    """A matrix M (n_folds, B, B) for each fold, to which damping is added."""
+
+    def __init__(self, columns: Columns, matrices: np.ndarray, damping: float):
+        if damping:
+            matrices = matrices + damping * columns.identity(matrices.shape[1])
+        self.columns = columns
+        self.folds = DenseFolds(matrices)
+
+    @property
+    def indefinite(self) -> np.ndarray:
+        """(n_folds,)."""
+        return self.folds.indefinite
+
+    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """H(w_o)^-1 times one vector a fold."""
+        return self._each(self.folds.solve, vectors, rows)
+
+    def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """|H(w_o)|^-1 times one vector a fold."""
+        return self._each(self.folds.descend, vectors, rows)
+
+    def _each(self, solve, vectors, rows):
+        standard = self.columns.standard_gradient(vectors)
+        sets = standard.reshape(len(vectors), -1, self.folds.matrices.shape[1])
+        solved = [solve(sets[:, number], rows) for number in range(sets.shape[1])]
+        return self.columns.outward(np.stack(solved, axis=1).reshape(vectors.shape))
 
 
 def leverages(inverse: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -116,4 +133,33 @@ def leverages(inverse: np.ndarray, z: np.ndarray) -> np.ndarray:
         solved = z[rows] @ inverse.reshape(k, dim, k * dim)
         return np.einsum("inje,ne->nij", solved.reshape(k, -1, k, dim), z[rows])
 
-    return by_rows(of_rows, len(z), TILE)
+    return np.concatenate(in_blas_threads(of_rows, pieces(len(z), TILE)))
+
+
+def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """sum_n C_n (x) z_n z_n' of curvature (n, k, k), half of it computed, in at most 16 parts."""
+    k = curvature.shape[1]
+    dim = z.shape[1]
+
+    def of_rows(rows):
+        total = np.empty((k, dim, k, dim))
+        for i in range(k):
+            root = z[rows] * np.sqrt(np.maximum(curvature[rows, i, i, None], 0.0))
+            total[i, :, i] = root.T @ root
+            weighted = z[rows][:, None, :] * curvature[rows, i, :i, None]
+            product = z[rows].T @ weighted.reshape(len(root), i * dim)
+            total[i, :, :i] = product.reshape(dim, i, dim)
+            total[:i, :, i] = total[i, :, :i].transpose(1, 0, 2)
+        return total.reshape(k * dim, k * dim)
+
+    size = max(ROWS, -(-len(z) // 16))
+    if len(z) <= size:  # in less time than asking for threads takes
+        return of_rows(slice(None))
+    return np.sum(in_blas_threads(of_rows, pieces(len(z), size)), axis=0)
+
+
+def span(rows: np.ndarray) -> np.ndarray | slice:
+    """The rows as a slice, which copies nothing, where they follow one another."""
+    if len(rows) and (np.diff(rows) == 1).all():
+        return slice(rows[0], rows[0] + len(rows))
+    return rows

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from ...folds import Folds
+from ...folds import Folds, weights
+from ...parallel import pieces
 from ...trials import NoFiniteOptimum
 
 EXTREME = 15.0  # how far apart scores are up to which nothing is separated: no loss below 3e-7
@@ -44,45 +45,34 @@ class Rank:
             try:
                 np.linalg.cholesky(left - self.limit * np.eye(len(left)))
             except np.linalg.LinAlgError:
-                raise singular(folds, number) from None
+                single = folds.table is not None and folds.table.shape[1] == 1
+                where = f"site {folds[number][0]}" if single else f"fold {number}"
+                raise np.linalg.LinAlgError(
+                    f"the Hessian is singular without {where}, which alone identifies some "
+                    "parameter: leave it in, or pass penalty > 0"
+                ) from None
 
 
-def singular(folds: Folds, number: int | np.integer) -> np.linalg.LinAlgError:
-    """The error of a fold that cannot be left out."""
-    single = folds.table is not None and folds.table.shape[1] == 1
-    name = f"site {folds[number][0]}" if single else f"fold {number}"
-    return np.linalg.LinAlgError(
-        f"the Hessian is singular without {name}, which alone identifies some parameter: leave it "
-        "in, or pass penalty > 0"
-    )
+def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
+    """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) are at infinity.
 
-
-def check_start(model: Any) -> None:
-    """Raise ValueError where an offset alone is too much for exp."""
-    eta = model.predictors(model.columns.inward(model.initial_params()))
-    parts = ("loss", "slope", "curvature")
-    with np.errstate(all="ignore"):
-        values = [getattr(model.likelihood, part)(eta, model.responses) for part in parts]
-        finite = np.isfinite(values[0] + values[1].sum(axis=0) + values[2][:, 0, 0])
-    if not finite.all():
-        row = np.argmin(finite)
-        where = f"at eta = {eta[0, row]:.3g} of row {row}, where a fit starts (offset included)"
-        raise ValueError(f"the {model.likelihood.name} loss is not finite {where}: rescale")
-
-
-def check_finite(model: Any, params: np.ndarray, sites: np.ndarray, where: str) -> None:
-    """Raise NoFiniteOptimum where params (D,) are large as the sites' responses are separated."""
-    z = model.columns.standard[sites]
-    eta = model.predictors(model.columns.inward(params), sites) - model.offset[sites]
-    furthest = model.likelihood.apart(eta).max()
-    if furthest <= EXTREME:
-        return
-    if separating_direction(*model.likelihood.gains(z, model.responses[..., sites])) is not None:
-        separated = model.likelihood.separated.format(furthest)
-        raise NoFiniteOptimum(
-            f"{where}the {model.likelihood.name} likelihood has no finite maximum: {separated}. "
-            "Pass penalty > 0"
-        )
+    They are large there, and a direction separates the responses of the sites that are left.
+    """
+    standard = model.columns.inward(params)
+    for part in pieces(len(folds), 64):
+        scores = model.family.apart(model.predictors(standard[part]) - model.offset)
+        for number in part.start + np.flatnonzero(scores.max(axis=1) > EXTREME):
+            kept = model.observed & (weights(model.n_sites, folds[number]) > 0.0)
+            furthest = scores[number - part.start, kept].max()
+            rows = model.columns.standard[kept], model.responses[..., kept]
+            if furthest <= EXTREME or separating_direction(*model.family.gains(*rows)) is None:
+                continue
+            where = f"without fold {number} " if len(folds[number]) else ""
+            raise NoFiniteOptimum(
+                f"{where}the {model.family.name} likelihood has no finite maximum: a linear "
+                f"combination of the columns separates the responses (fitted scores up to "
+                f"{furthest:.3g} apart). Pass penalty > 0"
+            )
 
 
 def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | None:
@@ -106,22 +96,3 @@ def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | N
     )
     scale = abs(gains).sum(axis=0).max(initial=0.0)
     return solution.x if solution.success and -solution.fun > 1e-8 * scale else None
-
-
-def check_classes(free: np.ndarray, observed: np.ndarray, folds: Folds) -> None:
-    """Raise NoFiniteOptimum for the first fold that leaves responses of one kind only.
-
-    An unpenalised intercept then runs to infinity, whatever the other columns; free as above.
-    """
-    kinds = [observed & (free == sign) for sign in (-1, 0, 1)]
-    falling, both, rising = [kind.sum() for kind in kinds]
-    if folds.sizes.max() < both + min(falling, rising):
-        return
-    omitted = folds.indicator(len(free))
-    falling, both, rising = [kind.sum() - omitted @ kind for kind in kinds]
-    alone = (both == 0) & (np.minimum(falling, rising) == 0)
-    if alone.any():
-        fold = np.argmax(alone)
-        left = f"fold {fold} leaves {falling[fold] + rising[fold]:.0f} sites to fit"
-        remedy = "use fewer sites a fold, or stratified folds"
-        raise NoFiniteOptimum(f"{left}, and their responses are all of one class: {remedy}")

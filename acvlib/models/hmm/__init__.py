@@ -3,38 +3,40 @@
 z_1 ~ initial;  z_t | z_t-1 ~ transition;  x_t | z_t = k, x_t-1 ... x_t-p ~ emission k
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
 from scipy.special import logsumexp
 
 from ... import weighting
-from ...checks import check_choice, check_whole
+from ...checks import check_whole, in_order_of, real_array
+from ...declared import Count, Is, OneOf, Params, Rng, Whole, declared
+from ...folds import Fold
 from ...folds import weights as fold_weights
-from ...inference import chain, hidden_chain
-from ...model import ModelDefaults, checked, own_copy
-from ...weighting import keep_latents
+from ...inference import chain
+from ...model import ModelDefaults
+from ...weighting import Weights
 from .derivatives import HMMDerivatives
 from .em import climbed
 from .emissions import Emission, Gaussian
+from .frames import Frames, check_channels, make_frames, read_sequences
 from .parameters import HMMParams, Parameters
 from .posterior import HiddenStates, ImpossibleSequence, check_explained, hidden_states
 from .prediction import Predictions
-from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
-from .starts import in_order, k_means
+from .starts import in_order, k_means, random_half
 
 __all__ = ["HMM", "HMMParams", "ImpossibleSequence"]
 
-SITES = ("sequences", "steps")
 IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
 STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class HMM(Parameters, Predictions, ModelDefaults):
     """Maximise the posterior density of a K-state HMM.
@@ -49,8 +51,9 @@ class HMM(Parameters, Predictions, ModelDefaults):
         for an emission of order p, the p frames after it.
     emission: see `models.hmm.emissions`.
     sites: "sequences" leaves out whole sequences: log p(x; w) = sum_n w_n log p(x_n) (Algorithm 2);
-        "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its own term, and
-        the p frames after it still look back at it, in exact and approximate folds alike.
+        "steps" leaves out frames (Eq. 4): a left-out frame loses its own term, and the p frames
+        after it still look back at it, in exact and approximate folds alike. By default steps of
+        a single sequence, and sequences where there are more.
     concentration: of Dirichlet priors on rows of probabilities; 1 is flat: maximum likelihood. One
         number, or for the initial and each transition row (K + 1, 1), or for each entry (K + 1, K).
     fixed: None, or (K + 1, K) initial and transition probabilities that stay as they are, 0 for
@@ -68,20 +71,28 @@ class HMM(Parameters, Predictions, ModelDefaults):
     """
 
     sequences: Sequence[np.ndarray] = field(repr=False)
-    n_states: int
-    emission: Emission = field(default_factory=Gaussian)
-    sites: str = "sequences"
-    scheme: Callable = keep_latents
+    n_states: Count
+    emission: Annotated[Emission, Is()] = field(default_factory=Gaussian)
+    sites: Annotated[str, OneOf("sequences", "steps")] | None = None
     concentration: Any = 1.1
-    context: int | None = None
+    context: Annotated[int, Whole(0)] | None = None
     sample_weight: Any = field(default=1.0, repr=False)
     fixed: Any = field(default=None, repr=False)
-    held: np.ndarray | None = field(default=None, repr=False)
-    dense_limit: int = field(default=300, repr=False)
+    held: Any = field(default=None, repr=False)
+    dense_limit: Annotated[int, Whole(0)] = field(default=300, repr=False)
 
     def __post_init__(self):
-        self._check_settings()
-        object.__setattr__(self, "sequences", read_sequences(self.sequences, self.context))
+        order = self.emission.order
+        context = order if self.context is None else check_whole("context", self.context, order)
+        sequences = read_sequences(self.sequences, context)
+        if self.sites is None:
+            object.__setattr__(self, "sites", "steps" if len(sequences) == 1 else "sequences")
+        if self.sites == "steps" and isinstance(self.sequences, list) and len(sequences) == 1:
+            index = getattr(self.sequences[0], "index", None)
+            weight = in_order_of(index, "sample_weight", self.sample_weight)
+            object.__setattr__(self, "sample_weight", weight)
+        object.__setattr__(self, "context", context)
+        object.__setattr__(self, "sequences", sequences)
         self._weigh()
         for name in ("concentration", "fixed"):
             object.__setattr__(self, name, getattr(self.chain_prior, name))
@@ -90,31 +101,15 @@ class HMM(Parameters, Predictions, ModelDefaults):
             few = f"{seen} observed frames cannot support {self.n_states} states"
             raise ValueError(f"{few}: lower n_states")
         if self.held is not None:
-            object.__setattr__(self, "held", own_copy(self.held, name="held"))
-            if self.held.shape != (self.n_nuisance,) or not np.isfinite(self.held).all():
-                raise ValueError(
-                    f"held {self.held.shape}: must be ({self.n_nuisance},), finite: see hold()"
-                )
-
-    def _check_settings(self):
-        if not isinstance(self.emission, Emission):
-            raise TypeError(f"emission {self.emission!r:.60}: take one of models.hmm.emissions")
-        if not callable(self.scheme):
-            raise TypeError(f"scheme {self.scheme!r:.60}: take one of acv.weighting")
-        check_choice("sites", self.sites, SITES)
-        order = self.emission.order
-        if self.context is None:
-            object.__setattr__(self, "context", order)
-        for name, least in {"n_states": 1, "context": order, "dense_limit": 0}.items():
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+            held = real_array("held", self.held)
+            if held.shape != (self.n_nuisance,):
+                raise ValueError(f"held {held.shape}: must be ({self.n_nuisance},): see hold()")
+            held.setflags(write=False)
+            object.__setattr__(self, "held", held)
 
     def _weigh(self):
         """Check the sample weights; give the emission what it takes from frames that have one."""
         weights = weighting.site_weights(self.sample_weight, self.n_sites)
-        if self.scheme is not keep_latents and (weights != 1.0).any():
-            raise ValueError(
-                "sample_weight needs scheme keep_latents: under others edges count s^2"
-            )
         object.__setattr__(self, "sample_weight", weights)
         lengths = [len(x) for x in self.sequences]
         if self.sites == "sequences":
@@ -171,74 +166,59 @@ class HMM(Parameters, Predictions, ModelDefaults):
     # density
 
     @cached_property
-    def derivatives(self) -> HMMDerivatives | None:
-        """By compiled smoothing, under scheme A; None, which means autograd, under others."""
-        if self.scheme is not keep_latents:
-            return None
+    def derivatives(self) -> HMMDerivatives:
+        """By compiled smoothing."""
         check_explained(self)
         return HMMDerivatives(self)
 
-    @checked
-    def log_densities(self, params: np.ndarray) -> np.ndarray:
+    @declared
+    def log_densities(self, params: Params) -> np.ndarray:
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
-        return self.log_densities_of(params, self.frames)
-
-    def log_densities_of(self, params: np.ndarray, frames: Frames) -> np.ndarray:
-        """The same of other frames."""
         _, rows = self.split(params)
-        return anp.where(frames.observed[:, None], self.emission.log_densities(rows, frames), 0.0)
+        densities = self.emission.log_densities(rows, self.frames)
+        return anp.where(self.frames.observed[:, None], densities, 0.0)
 
-    @checked
-    def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    @declared
+    def log_chain(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """(log initial (K,), log transition (K, K)); differentiable."""
         rows = self.chain_prior.log_p(self.split(params)[0])
         return rows[0], rows[1:]
 
-    @checked
-    def log_prior(self, params: np.ndarray) -> float:
+    @declared
+    def log_prior(self, params: Params) -> float:
         """log p(initial, transition, emission) up to a constant; differentiable."""
-        chain, rows = self.split(params)
-        of_chain = self.chain_prior.log_density(self.chain_prior.log_p(chain))
-        return of_chain - self.emission.minus_log_prior(rows)[0]
-
-    def prior_slopes(self, params: np.ndarray) -> np.ndarray:
-        """The gradients of minus the log prior at params (n, D)."""
-        if self.held is not None:
-            params = np.hstack([np.tile(self.held, (len(params), 1)), params])
-            return replace(self, held=None).prior_slopes(params)[:, self.n_nuisance :]
-        chain, rows = self.split(params)
-        p = np.exp(self.chain_prior.log_p(chain))
-        of_chain = -self.chain_prior.score(self.chain_prior.pseudo_counts, p)
-        return self.join(of_chain, self.emission.minus_log_prior(rows)[1])
+        weights, rows = self.split(params)
+        of_chain, _ = self.chain_prior.minus_log_prior(self.chain_prior.log_p(weights))
+        return -of_chain - self.emission.minus_log_prior(rows)[0]
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise `NoFiniteOptimum` where a flat prior lets a probability run to 0."""
-        if self.held is not None:
-            return
-        hidden = HiddenStates(self, params, self.frames, prior=False)
-        self.chain_prior.check_optimum(hidden.counts)
-        self.emission.check_optimum(hidden.rows, hidden.expected)
+        if self.held is None:
+            hidden = HiddenStates(self, params, self.frames, prior=False)
+            self.chain_prior.check_optimum(hidden.counts)
+            self.emission.check_optimum(hidden.rows, hidden.expected)
 
-    @checked
-    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+    @declared
+    def objective(self, params: Params, weights: Weights) -> float:
         """F = -log p(x; params, weights) - log p(params); differentiable."""
-        densities = _finite(self.log_densities_of(params, self.frames))
+        densities = _finite(self.log_densities(params))
         initial, transition = map(_finite, self.log_chain(params))
         weights = weights * self.sample_weight
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
-            own = densities[frames]
             by_step = self.sites == "steps"
-            steps = weights[frames] if by_step else np.ones(len(own))
-            potentials = hidden_chain.potentials(self.scheme, steps, own, initial, transition)
-            weight = 1.0 if by_step else weights[n]
-            log_p = log_p + weight * chain.log_partition(*potentials)
+            node = weights[frames, None] * densities[frames] if by_step else densities[frames]
+            node = anp.concatenate([node[:1] + initial, node[1:]])
+            edge = np.ones((len(node) - 1, 1, 1)) * transition
+            log_p = log_p + (1.0 if by_step else weights[n]) * chain.log_partition(node, edge)
         return -log_p - self.log_prior(params)
 
-    @checked
-    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    @declared
+    def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
-        check_observed(fold, self.observed)
+        missing = fold[~self.observed[fold]]
+        if len(missing):
+            raise ValueError(f"the fold holds site {missing[0]}, which is not observed")
         if self.sites == "sequences":
             return -HiddenStates(self, params, self.frames.take(fold), prior=False).smoothed.log_z
         left = hidden_states(self, params, fold_weights(self.n_sites, fold))
@@ -247,32 +227,45 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     # starts
 
-    @checked
-    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+    @declared
+    def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`.
 
         Clusters are states in the order that makes their path likeliest under `fixed`. Frames of
         sample weight 0 have no part in it.
         """
-        observed = self.weighed_frames.observed
-        seed = 0 if rng is None else int(rng.integers(2**31))
-        features = self.emission.features(self.weighed_frames)
-        labels = np.zeros(len(observed), int)
-        labels[observed] = k_means(features[observed], self.n_states, seed)
-        labels = in_order(labels, observed, self.frames.starts, self.chain_prior)
-        return self.params_of_labels(labels)
+        return self._clustered(self.weighed_frames, rng)
 
-    @checked
-    def restart_points(self, rng: np.random.Generator, n: int) -> list[np.ndarray]:
-        """Where n runs of EM end, from K-means starts of which all but one see half of the data."""
-        return climbed(self, rng, check_whole("n", n, 1))
+    @declared
+    def starting_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
+        """K-means starts, all but the first on a random half of the data."""
+        starts = [self._clustered(self.weighed_frames, rng)]
+        while len(starts) < n:
+            half = random_half(self.weighed_frames, self.context, rng)
+            starts.append(self._clustered(half, rng))
+        return starts
+
+    @declared
+    def restart_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
+        """Where n runs of EM end, from `starting_points`."""
+        return climbed(self, self.starting_points(rng, n))
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
+        return self._sticky(self.weighed_frames, labels)
+
+    def _clustered(self, frames, rng):
+        seed = 0 if rng is None else int(rng.integers(2**31))
+        observed = frames.observed
+        labels = np.zeros(len(observed), int)
+        features = self.emission.features(frames)[observed]
+        labels[observed] = k_means(features, self.n_states, seed)
+        return self._sticky(frames, in_order(labels, frames, self.chain_prior))
+
+    def _sticky(self, frames, labels):
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        emission = self.emission.start(self.weighed_frames, labels, k)
-        return self.packed(self.chain_prior.rows(rows), emission)
+        return self.packed(self.chain_prior.rows(rows), self.emission.start(frames, labels, k))
 
 
 def _finite(logs):

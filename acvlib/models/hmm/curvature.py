@@ -43,12 +43,9 @@ class Curvature:
 
     def multiply(self, directions: np.ndarray, left_out: Sequence = ()) -> np.ndarray:
         """H times each row (B, D); left_out: for each, sequences without a part in Cov(score)."""
-        weights = self._weights(len(directions))
-        for row, sequences in enumerate(left_out):
-            weights[sequences, row] = 0.0
         out = self.complete(directions)
         for batch in pieces(len(directions), AT_ONCE):
-            out[batch] -= self._covariance(directions[batch], weights[:, batch])
+            out[batch] -= self._covariance(directions[batch], left_out[batch])
         return out
 
     # if the states were known
@@ -63,13 +60,13 @@ class Curvature:
 
     def complete(self, directions: np.ndarray) -> np.ndarray:
         """The complete-data information, prior included, times each row (B, D)."""
-        of_chain, across, own = self._information
+        of_chain, across, of_states = self._information
         chain, rows = self.model.split(directions)
         by_chain = np.einsum("nij,bnj->bni", of_chain, chain)
         n_shared = across.shape[1]
         parts = rows[..., n_shared:].swapaxes(0, 1)  # (K, B, d)
         by_rows = np.empty(rows.shape)
-        each = parts.reshape(len(own), -1, own.shape[-1]) @ own
+        each = parts.reshape(len(of_states), -1, of_states.shape[-1]) @ of_states
         by_rows[..., n_shared:] = each.reshape(parts.shape).swapaxes(0, 1)
         if n_shared:
             by_rows[..., :n_shared] = np.einsum("bke,kse->bks", rows, across)
@@ -83,26 +80,25 @@ class Curvature:
 
         One for each row of the chain and each state, the M-step's normal equations.
         """
-        of_chain, across, own = self._information
+        of_chain, across, of_states = self._information
         model = self.model
         repeats, _ = model.emission.state_shape(model.n_channels)
-        parts = []
+        parts: list[tuple] = []
         if model.held is None:
-            places = map(np.flatnonzero, model.chain_prior.kept)
-            parts += [(m[np.ix_(p, p)], 1) for m, p in zip(of_chain, places, strict=True)]
+            parts += zip(of_chain, model.chain_prior.kept, strict=True)
             n_shared = across.shape[1]
-            parts.append((across[..., :n_shared].sum(axis=0), 1))
+            parts.append((across[..., :n_shared].sum(axis=0), np.ones(n_shared, bool)))
+        kept = model.kept_in_states
         if repeats > 1:
-            parts += [(matrix, repeats) for matrix in own]
-        else:
-            places = map(np.flatnonzero, model.kept_in_states)
-            parts += [(m[np.ix_(p, p)], 1) for m, p in zip(own, places, strict=True)]
+            kept = np.ones(of_states.shape[:2], bool)
+        parts += zip(of_states, kept, strict=True)
         blocks = []
         start = 0
-        for matrix, repeats in parts:
-            stop = start + repeats * len(matrix)
+        for number, (matrix, kept) in enumerate(parts):
+            times = repeats if len(parts) - number <= len(of_states) else 1
+            stop = start + times * int(kept.sum())
             if stop > start:
-                blocks.append((slice(start, stop), matrix))
+                blocks.append((slice(start, stop), matrix[np.ix_(kept, kept)]))
             start = stop
         return blocks
 
@@ -136,10 +132,7 @@ class Curvature:
         weights = self.hidden.step_weights * self.hidden.frames.observed
         return weights[self._active.frame, None]
 
-    def _weights(self, n_directions):
-        return np.repeat(self.hidden.sequence_weights[:, None], n_directions, axis=1)
-
-    def _covariance(self, directions, weights):
+    def _covariance(self, directions, left_out):
         chain, rows = self.model.split(directions)
         tangent = self.model.chain_prior.moved_log_p(chain, self.hidden.p)
         s = np.zeros((len(self._observed), len(directions)))
@@ -148,20 +141,21 @@ class Curvature:
         s *= self._observed
         first, in_state = self._first
         s[first] += in_state @ tangent[:, 0].T
-        tau = tangent[:, 1:].transpose(1, 2, 0)
-        return self.model.join(*self._moved_score(s, tau, weights))
+        return self._moved_score(s, tangent[:, 1:].transpose(1, 2, 0), left_out)
 
     def of_fields(self, fields: np.ndarray) -> np.ndarray:
         """How the expected score (B, D) moves where log-densities move by fields (B, M, K)."""
         s = np.ascontiguousarray(fields[:, self._active.frame, self._active.state].T)
-        tau = np.zeros((*self.hidden.p[1:].shape, len(fields)))
-        return self.model.join(*self._moved_score(s, tau, self._weights(len(fields))))
+        return self._moved_score(s, np.zeros((*self.hidden.p[1:].shape, len(fields))))
 
-    def _moved_score(self, s, tau, weights):
-        """How the expected scores of chain and states move where potentials move by s and tau."""
+    def _moved_score(self, s, tau, left_out=()):
+        """How the expected score moves where potentials of states and moves do by s and tau."""
+        weights = np.repeat(self.hidden.sequence_weights[:, None], s.shape[1], axis=1)
+        for row, sequences in enumerate(left_out):
+            weights[sequences, row] = 0.0
         is_held = self.model.held is not None
         tau = None if is_held else np.ascontiguousarray(tau)
-        c, moves = covariances(self._active, s, tau, np.ascontiguousarray(weights))
+        c, moves = covariances(self._active, s, tau, weights)
         counts = np.zeros((c.shape[1], *self.hidden.p.shape))
         if not is_held:
             first, in_state = self._first
@@ -171,7 +165,7 @@ class Curvature:
         rows = np.zeros((c.shape[1], *self.hidden.rows.shape))
         for k, numbers, factors in self._scores:
             rows[:, k] = summed(factors, self._as_precise(c[numbers]))
-        return self.model.chain_prior.score(counts, self.hidden.p), rows
+        return self.model.join(self.model.chain_prior.score(counts, self.hidden.p), rows)
 
     @cached_property
     def _scores(self):

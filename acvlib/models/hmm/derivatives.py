@@ -8,7 +8,6 @@ from scipy.special import logsumexp
 
 from ...derivatives import Derivatives, at, each_fold
 from ...folds import weights as fold_weights
-from ...inference import prefixes
 from ...model import override
 from ...parallel import parallel, pieces
 from ...solvers.inverse import DenseFolds, DenseHessian
@@ -36,24 +35,24 @@ class HMMDerivatives(Derivatives):
     @override
     def cross(self, params, folds):
         if self.model.sites == "sequences":
-            return -self._own_gradients(params, folds)[1]
+            return -self._of_folds_alone(params, folds)[1]
         whole = self._whole(params)
         curvature = Curvature(whole)
         every = whole.step_weights[:, None] * np.nan_to_num(whole.log_density, neginf=0.0)
-        found = []
+        parts = []
         for part in pieces(len(folds), AT_ONCE):
             left_out = folds[part].indicator(self.n_sites).toarray()[:, :, None]
             emitted = np.array([whole.emitted(share * whole.mass) for share in left_out])
-            found.append(curvature.of_fields(left_out * every) + emitted)
-        return np.concatenate(found)
+            parts.append(curvature.of_fields(left_out * every) + emitted)
+        return np.concatenate(parts)
 
     @override
     def fold_gradients(self, params, folds, values=True):
         if not self._shared(params, folds):
             return super().fold_gradients(params, folds, values)
         whole = self._whole(params)
-        own_values, own_gradients = self._own_gradients(params, folds)
-        return whole.value() - own_values, whole.gradient() - own_gradients
+        of_folds = self._of_folds_alone(params, folds)
+        return whole.value() - of_folds[0], whole.gradient() - of_folds[1]
 
     @override
     def hessian(self, params, weights):
@@ -66,8 +65,12 @@ class HMMDerivatives(Derivatives):
         if self.matrix_free or not self._shared(params, folds):
             return super().fold_hessians(params, folds, damping, whole)
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
-        own = each_fold(self._own_hessian, params, folds, "Hessians")
-        return DenseFolds(np.asarray(whole.damped(damping)) - np.array(own))
+
+        def alone(point, fold):
+            return _dense(states_of_sequences(self.model, point, fold))
+
+        lost = each_fold(alone, params, folds, "Hessians")
+        return DenseFolds(np.asarray(whole.damped(damping)) - np.array(lost))
 
     @override
     def products(self, params, folds):
@@ -100,19 +103,12 @@ class HMMDerivatives(Derivatives):
 
     @override
     def prior_gradients(self, params):
-        return self.model.prior_slopes(params)
-
-    @override
-    def futures(self, params, starts, horizon, gap):
-        n_sequences = len(self.model.sequences)
-        if self.model.sites != "steps" or n_sequences > 1:
-            sites = f'{n_sequences} sequences with sites="{self.model.sites}"'
-            raise ValueError(f'{sites}: time runs through one, with sites="steps"')
-        if (self.model.sample_weight != 1.0).any():
-            raise ValueError("sample_weight: leave_future_out takes a model without")
-        tables, free = _filter_tables(self._whole(params))
-        found = prefixes.futures(tables, starts, horizon, gap)
-        return prefixes.Futures(found.gradient[:, free], found.log_p, found.slopes[..., free])
+        law = self.model.chain_prior
+        slopes = []
+        for chain, rows in map(self.model.split, params):
+            of_chain = law.minus_log_prior(law.log_p(chain))[1]
+            slopes.append(self.model.join(of_chain, self.model.emission.minus_log_prior(rows)[1]))
+        return np.array(slopes)
 
     def _shared(self, params, folds):
         """Whether folds at one point differ by the sequences that each leaves out."""
@@ -121,53 +117,19 @@ class HMMDerivatives(Derivatives):
     def _whole(self, params):
         return hidden_states(self.model, params, np.ones(self.n_sites))
 
-    def _own_gradients(self, params, folds):
+    def _of_folds_alone(self, params, folds):
         """(values (n,), gradients (n, D)) of the sequences of each fold alone."""
-        pairs = each_fold(self._own_gradient, params, folds, "gradients")
-        values, gradients = zip(*pairs, strict=True)
+
+        def alone(point, fold):
+            hidden = states_of_sequences(self.model, point, fold)
+            return hidden.value(), hidden.gradient()
+
+        values, gradients = zip(*each_fold(alone, params, folds, "gradients"), strict=True)
         return np.array(values), np.array(gradients)
-
-    def _own_gradient(self, params, fold):
-        own = states_of_sequences(self.model, params, fold)
-        return own.value(), own.gradient()
-
-    def _own_hessian(self, params, fold):
-        return _dense(states_of_sequences(self.model, params, fold))
 
 
 def _dense(hidden):
     return Curvature(hidden).multiply(np.eye(hidden.model.n_params))
-
-
-def _filter_tables(hidden):
-    """The `Chain` whose filter runs through all frames, and which of its scores are of params."""
-    model = hidden.model
-    k = model.n_states
-    every = np.arange(len(hidden.frames.x))
-    scores = [model.emission.scores(hidden.rows, state, hidden.frames) for state in range(k)]
-    n_shared = model.emission.n_shared
-    n_front = k * (k + 1) + n_shared
-    n_own = hidden.rows.shape[1] - n_shared
-    shared = k * (k + 1) + np.tile(np.arange(n_shared), (k, 1))
-    own = n_front + np.arange(k * n_own).reshape(k, n_own)
-    of_chain = np.zeros((k + 1, k, n_front + k * n_own))
-    units = np.repeat(np.eye(k)[:, None], k + 1, axis=1)
-    moved = model.chain_prior.moved_log_p(units, hidden.p).transpose(1, 2, 0)
-    for row in range(k + 1):
-        of_chain[row, :, row * k : (row + 1) * k] = moved[row]
-    parts = [np.flatnonzero(model.chain_prior.kept), k * (k + 1) + np.arange(n_shared)]
-    free = np.concatenate([*parts, own[model.kept_in_states]])[-model.n_params :]
-    tables = prefixes.Chain(
-        row=np.where(hidden.frames.observed, every, -1),
-        log_density=hidden.log_density,
-        density_score=np.stack(scores, axis=1),
-        places=np.hstack([shared, own]),
-        log_initial=hidden.log_p[0],
-        initial_score=of_chain[0],
-        log_transition=hidden.log_p[1:],
-        transition_score=of_chain[1:],
-    )
-    return tables, free
 
 
 class Products:

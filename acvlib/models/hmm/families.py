@@ -1,36 +1,34 @@
 """The HMMs by name: one call for each kind of emission."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ...checks import check_choice
+from ...declared import OneOf, declared
 from . import HMM
 from .emissions import (
     GLM,
     AutoRegression,
     Categorical,
-    Emission,
     Gaussian,
     Mixture,
     NeuralAutoRegression,
     Poisson,
 )
-from .sequences import one_or_more, with_inputs
-
-COVARIANCES = ("diag", "spherical", "full", "tied")
+from .frames import one_or_more, with_inputs
 
 
+@declared
 def GaussianHMM(
     x: Any,
     n_states: int,
     mean_scale: float = 100.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
-    covariance: str = "diag",
+    covariance: Annotated[str, OneOf("diag", "spherical", "full", "tied")] = "diag",
     **settings: Any,
 ) -> HMM:
-    """Emissions Normal(mean_k, C_k); sites are time steps.
+    """Emissions Normal(mean_k, C_k).
 
     Parameters
     ----------
@@ -42,25 +40,24 @@ def GaussianHMM(
         for all states), as in hmmlearn.
     settings: as in `HMM`.
     """
-    return _by_steps(x, n_states, _gaussian(covariance, mean_scale, variance_prior), settings)
+    tied = covariance == "tied"
+    emission = Gaussian(mean_scale, variance_prior, "full" if tied else covariance, tied)
+    return HMM(one_or_more(x), n_states, emission, **settings)
 
 
+@declared
 def MixtureHMM(
     x: Any,
     n_states: int,
     n_components: int = 2,
-    covariance: str = "diag",
+    covariance: Annotated[str, OneOf("diag", "spherical", "full")] = "diag",
     mean_scale: float = 100.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
     **settings: Any,
 ) -> HMM:
     """Emissions sum_c weight_kc Normal(mean_kc, C_kc), as hmmlearn's GMMHMM; see `GaussianHMM`."""
-    if covariance == "tied":
-        raise ValueError(
-            "covariance = 'tied': components of a mixture take diag, spherical or full"
-        )
-    component = _gaussian(covariance, mean_scale, variance_prior)
-    return _by_steps(x, n_states, Mixture(n_components, component), settings)
+    emission = Mixture(n_components, Gaussian(mean_scale, variance_prior, covariance))
+    return HMM(one_or_more(x), n_states, emission, **settings)
 
 
 def CategoricalHMM(
@@ -70,13 +67,13 @@ def CategoricalHMM(
     emission_concentration: float = 1.1,
     **settings: Any,
 ) -> HMM:
-    """Emissions Categorical(p_k) of codes 0 ... C - 1; x and settings as in `GaussianHMM`.
+    """Emissions Categorical(p_k) of codes; x and settings as in `GaussianHMM`.
 
-    n_categories: C, by default the largest code and 1; emission_concentration: of the Dirichlet
-    prior of each p_k.
+    n_categories: C, of codes 0 ... C - 1, by default the codes that occur; emission_concentration:
+    of the Dirichlet prior of each p_k.
     """
     emission = Categorical(n_categories, emission_concentration)
-    return _by_steps(x, n_states, emission, settings)
+    return HMM(one_or_more(x), n_states, emission, **settings)
 
 
 def PoissonHMM(
@@ -86,7 +83,7 @@ def PoissonHMM(
 
     rate_prior: shape and rate of the Gamma prior of rates.
     """
-    return _by_steps(x, n_states, Poisson(rate_prior), settings)
+    return HMM(one_or_more(x), n_states, Poisson(rate_prior), **settings)
 
 
 def GLMHMM(
@@ -114,18 +111,7 @@ def GLMHMM(
     Source: Ashwood et al. (2022).
     """
     sequences, n_inputs = with_inputs(one_or_more(y), one_or_more(inputs), intercept)
-    return _by_steps(sequences, n_states, GLM(family, n_inputs, intercept, weight_sd), settings)
-
-
-def _gaussian(covariance: str, mean_scale: float, variance_prior: Any) -> Emission:
-    check_choice("covariance", covariance, COVARIANCES)
-    tied = covariance == "tied"
-    shape = "full" if tied else covariance
-    return Gaussian(mean_scale, variance_prior, covariance=shape, tied=tied)
-
-
-def _by_steps(x: Any, n_states: int, emission: Emission, settings: dict) -> HMM:
-    return HMM(one_or_more(x), n_states, emission, **{"sites": "steps", **settings})
+    return HMM(sequences, n_states, GLM(family, n_inputs, intercept, weight_sd), **settings)
 
 
 def AutoRegressiveHMM(

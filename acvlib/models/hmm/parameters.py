@@ -1,15 +1,158 @@
-"""The params of an HMM: one flat vector, as named arrays and as rows of the chain and of states."""
+"""The params of an HMM: one flat vector, as rows of probabilities and of states' parameters."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.tracer import isbox
 
-from ...checks import check_kind
-from ...model import checked
-from .simplex import Simplex
+from ...checks import one_line, real_array
+from ...declared import Is, Params, declared
+from ...trials import NoFiniteOptimum
+
+TINY = 1e-130  # in place of a free probability of 0, which has no finite log weight
+VANISHING = 1e-3  # expected counts below which a flat prior lets a probability run to 0
+WHOLE = 1.0 - 1e-9  # what fixed entries sum to, if they leave nothing
+
+
+def log_softmax(weights: Any) -> Any:
+    """Log probabilities (..., K) of log weights; of -inf, -inf; differentiable."""
+    xp = anp if isbox(weights) else np
+    top = xp.max(weights, axis=-1, keepdims=True)
+    shifted = weights - xp.where(top > -np.inf, top, 0.0)
+    total = xp.sum(xp.exp(shifted), axis=-1, keepdims=True)
+    return shifted - xp.log(xp.where(total == 0.0, 1.0, total))
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """n rows of K probabilities ~ Dirichlet(concentration); fixed: None, or (n, K), nan where free.
+
+    A row is given by log weights (K,): the free entries of p share what the fixed ones leave, in
+    proportion to their exp. The last free one is 0 and, like what is fixed, no parameter.
+
+    concentration: one number, or one for each row (n, 1) or entry (n, K).
+    """
+
+    __repr__ = one_line
+    shape: tuple[int, int]
+    concentration: Any
+    fixed: Any = None
+
+    def __post_init__(self):
+        concentration = real_array("concentration", self.concentration, finite=False)
+        one_size = concentration.shape in ((), (self.shape[0], 1), self.shape)
+        if not one_size or not ((concentration >= 1.0) & (concentration < np.inf)).all():
+            shapes = f"one number, {(self.shape[0], 1)} or {self.shape}"
+            told = f"concentration = {concentration.tolist()}"
+            raise ValueError(f"{told}: must be >= 1 and finite: {shapes}")
+        concentration.setflags(write=False)
+        value = concentration if concentration.ndim else float(concentration)
+        object.__setattr__(self, "concentration", value)
+        if self.fixed is None:
+            return
+        entries = real_array("fixed", self.fixed, 2, finite=False)
+        if entries.shape != self.shape:
+            raise ValueError(f"fixed {entries.shape}: must be {self.shape}, nan where free")
+        total = np.nansum(entries, axis=1)
+        beyond = np.where(np.isnan(entries).any(axis=1), total - 1.0, abs(total - 1.0))
+        wrong = (entries < 0.0).any(axis=1) | (beyond > 1e-6)
+        if wrong.any():
+            row = np.argmax(wrong)
+            raise ValueError(f"fixed row {row}, {entries[row]}: probabilities, nan where free")
+        entries[np.isnan(entries) & (total > WHOLE)[:, None]] = 0.0
+        entries.setflags(write=False)
+        object.__setattr__(self, "fixed", entries)
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """(n, K) whether an entry is free."""
+        return np.ones(self.shape, bool) if self.fixed is None else np.isnan(self.fixed)
+
+    @cached_property
+    def kept(self) -> np.ndarray:
+        """(n, K) whether a log weight is a parameter: a row of m free entries has m - 1."""
+        is_last = np.cumsum(self.free[:, ::-1], axis=1)[:, ::-1] == 1
+        return self.free & ~is_last
+
+    @cached_property
+    def left(self) -> np.ndarray:
+        """What fixed entries leave (n, 1); 1 where they leave nothing to share."""
+        left = 1.0 if self.fixed is None else 1.0 - np.nansum(self.fixed, axis=1, keepdims=True)
+        return np.where(self.free.any(axis=1, keepdims=True), left, 1.0)
+
+    def log_p(self, weights: Any) -> Any:
+        """Log probabilities (..., n, K) of log weights; differentiable."""
+        if self.fixed is None:
+            return log_softmax(weights)
+        shared = log_softmax(anp.where(self.free, weights, -np.inf)) + np.log(self.left)
+        with np.errstate(divide="ignore"):
+            return anp.where(self.free, shared, np.log(self.fixed))
+
+    def shares(self, p: Any) -> Any:
+        """What a free entry has of what its row shares; 0 of a fixed one."""
+        return p if self.fixed is None else p * self.free / self.left
+
+    def score(self, counts: Any, p: Any) -> Any:
+        """Gradient (..., n, K) of sum_k counts_k log p_k in the log weights."""
+        counts = counts * self.free
+        return counts - counts.sum(axis=-1, keepdims=True) * self.shares(p)
+
+    def information(self, counts: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Minus the Hessians (n, K, K) of it."""
+        q = self.shares(p)
+        total = (counts * self.free).sum(axis=1)
+        return total[:, None, None] * q[:, :, None] * (np.eye(q.shape[1]) - q[:, None, :])
+
+    def moved_log_p(self, directions: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """How log p (n, K) moves along directions (B, n, K) of the log weights; 0 where fixed."""
+        moved = directions - (directions * self.shares(p)).sum(axis=-1, keepdims=True)
+        return moved * self.free
+
+    @cached_property
+    def pseudo_counts(self) -> np.ndarray:
+        """The prior as counts (n, K): its density is sum_k counts_k log p_k."""
+        return (self.concentration - 1.0) * self.free
+
+    def minus_log_prior(self, log_p: Any) -> tuple[Any, Any]:
+        """At log_p (..., n, K): (value (...), slopes in the log weights); differentiable."""
+        xp = anp if isbox(log_p) else np
+        finite = log_p if self.fixed is None else xp.where(self.free, log_p, 0.0)
+        value = -xp.sum(self.pseudo_counts * finite, axis=(-2, -1))
+        return value, -self.score(self.pseudo_counts, xp.exp(log_p))
+
+    def rows(self, counts: np.ndarray) -> np.ndarray:
+        """Probabilities (n, K) in proportion to counts, but for what is fixed."""
+        shares = np.maximum(counts, TINY) * self.free
+        shares = self.left * shares / np.maximum(shares.sum(axis=1, keepdims=True), TINY)
+        return shares if self.fixed is None else np.where(self.free, shares, self.fixed)
+
+    def weights(self, p: np.ndarray, name: str = "probabilities") -> np.ndarray:
+        """Log weights (n, K) of probabilities, 0 where fixed; ValueError for other fixed ones."""
+        if p.shape != self.shape or not np.allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-6):
+            raise ValueError(f"{name} {p.tolist()} must be {self.shape[1]} probabilities each")
+        if self.fixed is not None and not np.allclose(p[~self.free], self.fixed[~self.free]):
+            raise ValueError(f"{name} {p.tolist()} must be {self.fixed.tolist()} where fixed")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(self.free, np.log(p), 0.0)
+        if not np.isfinite(logs).all():
+            row, column = np.argwhere(~np.isfinite(logs))[0]
+            raise ValueError(f"{name}[{row}, {column}] = {p[row, column]} is free: give it `fixed`")
+        last = self.shape[1] - 1 - self.free[:, ::-1].argmax(axis=1)
+        return np.where(self.free, logs - np.take_along_axis(logs, last[:, None], axis=1), 0.0)
+
+    def check_optimum(self, counts: np.ndarray) -> None:
+        """Raise `NoFiniteOptimum` where a free entry runs to 0, given expected counts (n, K)."""
+        rare = (counts < VANISHING) & self.free & (self.concentration == 1.0)
+        rare &= self.free.sum(axis=1, keepdims=True) > 1
+        if rare.any():
+            row, column = np.argwhere(rare)[0]
+            raise NoFiniteOptimum(
+                f"{rare.sum()} of the probabilities {self.shape} run to 0 under a flat prior, the "
+                f"first [{row}, {column}]: give them in `fixed`, or a concentration above 1"
+            )
 
 
 class HMMParams(NamedTuple):
@@ -23,7 +166,7 @@ class HMMParams(NamedTuple):
 class Parameters:
     """Methods of an `HMM`: params (D,) and what they are made of.
 
-    Before what is fixed is left out: log weights (K + 1, K) of the chain's rows, see `simplex`, the
+    Before what is fixed is left out: log weights (K + 1, K) of the chain's rows, see `Simplex`, the
     emission's shared parameters, and d of each state.
     """
 
@@ -32,12 +175,12 @@ class Parameters:
         """The prior of initial and transition probabilities, and which of them are fixed."""
         return Simplex((self.n_states + 1, self.n_states), self.concentration, self.fixed)
 
-    @property
+    @cached_property
     def n_chain(self: Any) -> int:
         """How many log weights come first."""
         return int(self.chain_prior.kept.sum())
 
-    @property
+    @cached_property
     def n_nuisance(self: Any) -> int:
         """How many parameters come before those of single states."""
         return self.n_chain + self.emission.n_shared
@@ -45,8 +188,7 @@ class Parameters:
     @cached_property
     def n_params(self: Any) -> int:
         """D."""
-        n_front = self.n_nuisance if self.held is None else 0
-        return n_front + int(self.kept_in_states.sum())
+        return int(self.kept_in_states.sum()) + (self.n_nuisance if self.held is None else 0)
 
     @cached_property
     def kept_in_states(self: Any) -> np.ndarray:
@@ -59,13 +201,16 @@ class Parameters:
     def _places(self: Any):
         """Of log weights (K + 1, K) their places among the chain's parameters, likewise (K, d).
 
-        What is fixed has place -1, where a 0 is appended.
+        What is fixed has place -1, where a 0 is appended; None where none of the latter is.
         """
-        both = self.chain_prior.kept, self.kept_in_states
-        return [np.where(kept, np.cumsum(kept).reshape(kept.shape) - 1, -1) for kept in both]
+        chain, states = (
+            np.where(kept, np.cumsum(kept).reshape(kept.shape) - 1, -1)
+            for kept in (self.chain_prior.kept, self.kept_in_states)
+        )
+        return chain, None if (states >= 0).all() else states
 
-    @checked
-    def hold(self: Any, params: np.ndarray) -> tuple[Any, np.ndarray]:
+    @declared
+    def hold(self: Any, params: Params) -> tuple[Any, np.ndarray]:
         """Hold what is not of single states at params: (the model so held, the params still free).
 
         As the paper counts: Theta = (B, b), D = K R (p R + 1) in Eq. 17.
@@ -79,44 +224,47 @@ class Parameters:
 
         Of directions (B, D), along which what is held does not move, both have (B,) in front.
         """
+        xp = anp if isbox(params) else np
         *lead, _ = params.shape
         if self.held is not None:
             front = np.zeros((*lead, self.n_nuisance)) if lead else self.held
-            params = anp.concatenate([front, params], axis=-1)
+            params = xp.concatenate([front, params], axis=-1)
         chain, states = self._places
         zero = np.zeros((*lead, 1))
-        front = anp.concatenate([params[..., : self.n_chain], zero], axis=-1)
-        own = params[..., self.n_nuisance :]
-        if (states < 0).any():
-            own = anp.concatenate([own, zero], axis=-1)[..., states]
-        else:  # many times as fast
-            own = anp.reshape(own, (*lead, *states.shape))
-        shared = params[..., None, self.n_chain : self.n_nuisance] * np.ones((self.n_states, 1))
-        return front[..., chain], anp.concatenate([shared, own], axis=-1)
+        front = xp.concatenate([params[..., : self.n_chain], zero], axis=-1)
+        rows = params[..., self.n_nuisance :]
+        if states is None:  # many times as fast
+            rows = rows.reshape((*lead, self.n_states, -1))
+        else:
+            rows = xp.concatenate([rows, zero], axis=-1)[..., states]
+        if self.emission.n_shared:
+            shared = params[..., None, self.n_chain : self.n_nuisance] * np.ones((self.n_states, 1))
+            rows = xp.concatenate([shared, rows], axis=-1)
+        return front[..., chain], rows
 
     def join(self: Any, chain: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Derivatives by params (..., D) from those by what `split` gives."""
         *lead, _, _ = rows.shape
         n_shared = self.emission.n_shared
-        own = rows[..., n_shared:].reshape((*lead, -1))
+        of_states = rows[..., n_shared:].reshape((*lead, -1))
         _, states = self._places
-        if (states < 0).any():
-            own = own[..., np.flatnonzero(states >= 0)]
+        if states is not None:
+            of_states = of_states[..., np.flatnonzero(states >= 0)]
         if self.held is not None:
-            return own
+            return of_states
         front = chain[..., self.chain_prior.kept]
-        return np.concatenate([front, rows[..., :n_shared].sum(axis=-2), own], axis=-1)
+        return np.concatenate([front, rows[..., :n_shared].sum(axis=-2), of_states], axis=-1)
 
-    @checked
-    def unpack(self: Any, params: np.ndarray) -> HMMParams:
+    @declared
+    def unpack(self: Any, params: Params) -> HMMParams:
         """Named, constrained parameters, in the units of the data."""
         chain, rows = self.split(params)
-        p = anp.exp(self.chain_prior.log_p(chain))
+        p = np.exp(self.chain_prior.log_p(chain))
         return HMMParams(p[0], p[1:], self.emission.unpack(rows, self.n_channels))
 
-    def pack(self: Any, named: HMMParams) -> np.ndarray:
+    @declared
+    def pack(self: Any, named: Annotated[HMMParams, Is()]) -> np.ndarray:
         """The params (D,) of named ones; what is held is left out."""
-        check_kind("named", named, HMMParams)
         _check_shapes("named", named, self.unpack(np.zeros(self.n_params)))
         rows = np.vstack([named.initial, named.transition])
         return self.packed(rows, self.emission.pack(named.emission))
@@ -125,19 +273,17 @@ class Parameters:
         """The params of rows of probabilities (K + 1, K) and rows (K, e) of the states."""
         weights = self.chain_prior.weights(p, "initial and transition")
         n_shared = self.emission.n_shared
-        _, states = self._places
-        own = rows[:, n_shared:][states >= 0]
         front = np.append(weights[self.chain_prior.kept], rows[0, :n_shared])
-        packed = np.append(front, own)
+        packed = np.append(front, rows[:, n_shared:][self.kept_in_states])
         if not np.isfinite(packed).all():
             raise ValueError(f"{len(packed)} finite params are needed: of sds and rates above 0")
         return packed[-self.n_params :]
 
 
-def _check_shapes(name, given, like):
+def _check_shapes(name, named, like):
     """Raise ValueError unless named arrays have the shapes of others."""
     if hasattr(like, "_fields"):
         for field in like._fields:
-            _check_shapes(f"{name}.{field}", getattr(given, field, None), getattr(like, field))
-    elif np.shape(given) != np.shape(like):
-        raise ValueError(f"{name} {np.shape(given)}: must be {np.shape(like)}")
+            _check_shapes(f"{name}.{field}", getattr(named, field, None), getattr(like, field))
+    elif np.shape(named) != np.shape(like):
+        raise ValueError(f"{name} {np.shape(named)}: must be {np.shape(like)}")

@@ -1,17 +1,15 @@
 """The posterior of an HMM's hidden states at one point and one weighting: F and its gradient."""
 
 import warnings
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...inference import smoothing
-from .sequences import Frames
+from .frames import Frames
 
 
-@dataclass(eq=False)
 class HiddenStates:
     """The posterior of the hidden states at params, of the model's frames or of others.
 
@@ -21,31 +19,39 @@ class HiddenStates:
     A sequence that no path of states explains has log p(x) = -inf and no part in F.
     """
 
-    model: Any
-    params: np.ndarray
-    frames: Frames
-    step_weights: np.ndarray | None = None
-    sequence_weights: np.ndarray | None = None
-    prior: bool = True
-
-    def __post_init__(self):
-        starts = self.frames.starts
-        if self.sequence_weights is None:
-            self.sequence_weights = np.ones(len(starts) - 1)
-        chain, self.rows = self.model.split(self.params)
-        self.log_p = self.model.chain_prior.log_p(chain)
+    def __init__(
+        self,
+        model: Any,
+        params: np.ndarray,
+        frames: Frames,
+        step_weights: np.ndarray | None = None,
+        sequence_weights: np.ndarray | None = None,
+        prior: bool = True,
+    ):
+        self.model = model
+        self.params = params
+        self.frames = frames
+        self.prior = prior
+        starts = frames.starts
+        n_sequences = len(starts) - 1
+        self.sequence_weights = (
+            np.ones(n_sequences) if sequence_weights is None else sequence_weights
+        )
+        chain, self.rows = model.split(params)
+        self.log_p = model.chain_prior.log_p(chain)
         self.p = np.exp(self.log_p)
-        self.log_density = self.model.emission.log_densities(self.rows, self.frames)
-        if not self.frames.observed.all():
-            self.log_density[~self.frames.observed] = 0.0
-        log_density = self.log_density
-        if self.step_weights is None:
+        self.log_density = model.emission.log_densities(self.rows, frames)
+        if not frames.observed.all():
+            self.log_density[~frames.observed] = 0.0
+        if step_weights is None:
             self.step_weights = np.ones(starts[-1])
+            weighted = self.log_density
         else:
-            log_density = np.where(
-                self.step_weights[:, None] > 0.0, self.step_weights[:, None] * log_density, 0.0
-            )
-        density = smoothing.factors(log_density)
+            self.step_weights = step_weights
+            each = step_weights[:, None]
+            with np.errstate(invalid="ignore"):  # 0 times -inf
+                weighted = np.where(each > 0.0, each * self.log_density, 0.0)
+        density = smoothing.factors(weighted)
         self.smoothed = smoothing.smooth(density, starts, self.log_p[0], self.log_p[1:])
 
     @cached_property
@@ -69,19 +75,24 @@ class HiddenStates:
         """What the emission's slopes, information and M-step are made of."""
         return self.model.emission.expected(self.rows, self.frames, self.mass)
 
+    @cached_property
+    def _minus_log_prior(self):
+        """(value, slopes) of the rows; 0 without a prior."""
+        return self.model.emission.minus_log_prior(self.rows) if self.prior else (0.0, 0.0)
+
     def value(self) -> float:
         """F."""
-        log_prior = self.model.log_prior(self.params) if self.prior else 0.0
         log_z = self.smoothed.log_z
         explained = log_z > -np.inf
-        return -float(self.sequence_weights[explained] @ log_z[explained] + log_prior)
+        value = self._minus_log_prior[0] - self.sequence_weights[explained] @ log_z[explained]
+        if self.prior:
+            value += self.model.chain_prior.minus_log_prior(self.log_p)[0]
+        return float(value)
 
     def gradient(self) -> np.ndarray:
         """dF/dparams (D,)."""
         model = self.model
-        slopes = -model.emission.slopes(self.rows, self.expected)
-        if self.prior:
-            slopes = slopes + model.emission.minus_log_prior(self.rows)[1]
+        slopes = self._minus_log_prior[1] - model.emission.slopes(self.rows, self.expected)
         return model.join(-model.chain_prior.score(self.counts, self.p), slopes)
 
     def emitted(self, mass: np.ndarray) -> np.ndarray:
@@ -89,6 +100,21 @@ class HiddenStates:
         emission = self.model.emission
         slopes = emission.slopes(self.rows, emission.expected(self.rows, self.frames, mass))
         return self.model.join(np.zeros(self.p.shape), slopes)
+
+
+def hidden_states(model: Any, params: np.ndarray, weights: np.ndarray) -> HiddenStates:
+    """`HiddenStates` of the whole model at site weights (n_sites,), times its sample weights."""
+    weights = weights * model.sample_weight
+    if model.sites == "steps":
+        return HiddenStates(model, params, model.frames, step_weights=weights)
+    return HiddenStates(model, params, model.frames, sequence_weights=weights)
+
+
+def states_of_sequences(model: Any, params: np.ndarray, numbers: np.ndarray) -> HiddenStates:
+    """`HiddenStates` of some sequences, without the prior: their own share in F."""
+    weights = model.sample_weight[numbers]
+    frames = model.frames.take(numbers)
+    return HiddenStates(model, params, frames, sequence_weights=weights, prior=False)
 
 
 class ImpossibleSequence(UserWarning):
@@ -108,23 +134,8 @@ def check_explained(model: Any) -> None:
     lost = np.flatnonzero(hidden.smoothed.log_z == -np.inf)
     if not lost.size:
         return
-    found = f"no path of states explains sequences {lost.tolist()}, as `fixed` has zeros"
+    told = f"no path of states explains sequences {lost.tolist()}, as `fixed` has zeros"
     if model.sites == "steps" or len(lost) == len(model.sequences):
-        raise ValueError(f"{found}: leave them out, or give these moves a probability")
-    message = f"{found}: they have no part in the fit, and an infinite loss in any fold"
+        raise ValueError(f"{told}: leave them out, or give these moves a probability")
+    message = f"{told}: they have no part in the fit, and an infinite loss in any fold"
     warnings.warn(message, ImpossibleSequence, stacklevel=4)
-
-
-def hidden_states(model: Any, params: np.ndarray, weights: np.ndarray) -> HiddenStates:
-    """`HiddenStates` of the whole model at site weights (n_sites,), times its sample weights."""
-    weights = weights * model.sample_weight
-    if model.sites == "steps":
-        return HiddenStates(model, params, model.frames, step_weights=weights)
-    return HiddenStates(model, params, model.frames, sequence_weights=weights)
-
-
-def states_of_sequences(model: Any, params: np.ndarray, numbers: np.ndarray) -> HiddenStates:
-    """`HiddenStates` of some sequences, without the prior: their own share in F."""
-    weights = model.sample_weight[numbers]
-    frames = model.frames.take(numbers)
-    return HiddenStates(model, params, frames, sequence_weights=weights, prior=False)

@@ -1,12 +1,14 @@
 """Starts of an HMM: clusters of its frames, in the order of states that `fixed` asks for."""
 
-from itertools import permutations
+from itertools import pairwise, permutations
+from typing import Any
 
 import numpy as np
 from scipy.cluster.vq import ClusterError, kmeans2
 from scipy.special import xlogy
 
-from .simplex import Simplex
+from .frames import Frames
+from .parameters import Simplex
 
 N_CLUSTERINGS = 4  # of which K-means keeps the best
 ALL_ORDERS = 6  # states up to which every order is tried
@@ -20,7 +22,7 @@ def k_means(x: np.ndarray, k: int, seed: int, lower: str = "n_states") -> np.nda
     """
     if len(np.unique(x, axis=0)) < k:
         raise ValueError(f"the observed frames have fewer than {k} distinct values: lower {lower}")
-    found = []
+    runs = []
     for start in range(N_CLUSTERINGS):
         rng = np.random.default_rng([seed, start])
         try:
@@ -28,15 +30,31 @@ def k_means(x: np.ndarray, k: int, seed: int, lower: str = "n_states") -> np.nda
         except ClusterError:
             continue
         if len(np.unique(labels)) == k:
-            found.append((((x - centres[labels]) ** 2).sum(), start, labels))
-    if not found:
+            runs.append((((x - centres[labels]) ** 2).sum(), start, labels))
+    if not runs:
         raise ValueError(f"the observed frames do not fall into {k} clusters: lower {lower}")
-    return min(found, key=lambda each: each[:2])[2]
+    return min(runs, key=lambda run: run[:2])[2]
 
 
-def in_order(
-    labels: np.ndarray, observed: np.ndarray, starts: np.ndarray, law: Simplex
-) -> np.ndarray:
+def random_half(frames: Frames, context: int, rng: Any) -> Frames:
+    """Those of a random half of the sequences, or of a stretch of half of a single one's frames.
+
+    Sequences without an observed frame, and what is before the first and after the last of a single
+    one, do not count.
+    """
+    pieces = [slice(*ends) for ends in pairwise(frames.starts)]
+    numbers = np.flatnonzero([frames.observed[piece].any() for piece in pieces])
+    if len(numbers) > 1:
+        return frames.take(rng.choice(numbers, -(-len(numbers) // 2), replace=False))
+    rows = np.flatnonzero(frames.observed)
+    length = rows[-1] - rows[0] + 1 + context
+    half = length // 2
+    first = rows[0] + rng.integers(0, half + 1)
+    n_rows = length - half - context
+    return frames.rows(np.arange(first, first + n_rows), np.array([0, n_rows]))
+
+
+def in_order(labels: np.ndarray, frames: Frames, law: Simplex) -> np.ndarray:
     """The labels (M,) renamed, so that their path is as likely as can be under a chain's law.
 
     All orders are tried up to `ALL_ORDERS` states; beyond, an assignment has few forbidden moves.
@@ -44,6 +62,7 @@ def in_order(
     if law.fixed is None:
         return labels
     k = law.shape[1]
+    observed, starts = frames.observed, frames.starts
     counts = np.zeros((k + 1, k))
     first = starts[:-1][observed[starts[:-1]]]
     np.add.at(counts, (0, labels[first]), 1.0)

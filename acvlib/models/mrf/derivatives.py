@@ -5,6 +5,9 @@ has the derivatives s_t (x_t - e_t rate_k) and -s_t e_t rate_k in log rate k: s_
 count, its sample weight included, e_t the exposure.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from joblib import delayed
 
@@ -14,7 +17,7 @@ from ...folds import weights as fold_weights
 from ...inference.graph import expansion
 from ...model import override
 from ...parallel import threads, track
-from ...solvers.inverse import DenseFolds, DenseHessian
+from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 
 
 class MRFDerivatives(Derivatives):
@@ -28,7 +31,7 @@ class MRFDerivatives(Derivatives):
     chord_rate = 0.5
     fresh = 1.0  # spares every other fold a Hessian, which costs two gradients
 
-    def __init__(self, model):
+    def __init__(self, model: Any):
         super().__init__(model)
         self._kept = (None, None, None)
 
@@ -54,13 +57,15 @@ class MRFDerivatives(Derivatives):
         return -found[:, 0], -found[:, 1 : 1 + self.model.n_states]
 
     @override
-    def fold_hessians(self, params, folds, damping=0.0, whole=None):
+    def fold_hessians(
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
+    ) -> FoldSolver:
         """H(w_o) + damping I of each fold."""
         matrices = self._matrices(self._of_folds(params, folds))
         return DenseFolds(matrices + damping * np.eye(self.model.n_states))
 
     @override
-    def heldout(self, params, folds):
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         return folds.pick(self._each(self._fold_heldout, params, folds, "held-out losses"))
 

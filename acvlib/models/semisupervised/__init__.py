@@ -21,9 +21,8 @@ from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, dec
 from ...folds import Fold, ModelFolds
 from ...model import ModelDefaults
 from ...weighting import Weights
-from .derivatives import SemiSupervisedDerivatives
+from .derivatives import LOSSES, SemiSupervisedDerivatives
 from .energy import ManifoldEnergy
-from .losses import LOSSES, Loss
 
 FLAT = 1e-10  # smallest eigenvalue of a Hessian over the largest at 0, of a direction left open
 
@@ -51,17 +50,15 @@ class SemiSupervised(ModelDefaults):
     normalised = True  # a mean: leaving points out takes no curvature away
 
     def __post_init__(self):
-        square = 2 * (self.n_params,)
-        if self.penalty.shape != square:
-            raise ValueError(f"ridge {self.penalty.shape} must be {square}")
-        if self.y.shape != (self.n_sites,):
-            points = f"an entry for each of {self.n_sites} points"
-            raise ValueError(f"y {self.y.shape} must have {points}")
+        p, D = self.energy.features.shape
+        if self.y.shape != (p,) or self.penalty.shape != (D, D):
+            shapes = f"y {self.y.shape} and ridge {self.penalty.shape}"
+            raise ValueError(f"{shapes} must be of {p} points and {D} features, as the energy")
         known = real_array("y", self.y[self.labelled])
         if len(known) < 2:
             raise ValueError(f"{len(known)} points have a label: at least two are needed")
         other = known[abs(known) != 1.0]
-        if self.loss_functions.for_signs and other.size:
+        if not self.quadratic and other.size:
             raise ValueError(f"labels must be -1 or +1; found {np.unique(other)[:3]}")
         self.check_optimum(self.initial_params())  # every loss is curved at f = 0
 
@@ -77,11 +74,6 @@ class SemiSupervised(ModelDefaults):
     def n_params(self) -> int:
         """D."""
         return self.energy.features.shape[1]
-
-    @property
-    def loss_functions(self) -> Loss:
-        """The loss and its derivatives."""
-        return LOSSES[self.loss]
 
     @cached_property
     def observed(self) -> np.ndarray:
@@ -119,7 +111,7 @@ class SemiSupervised(ModelDefaults):
     def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """loss(f_i, y_i) of each point i of the fold: the evaluation function of Eq. 4."""
         f = anp.dot(self.energy.features[fold], params)
-        return self.loss_functions.value(f, self.y[fold])
+        return LOSSES[self.loss].value(f, self.y[fold])
 
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:

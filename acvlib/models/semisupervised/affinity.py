@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 from joblib import delayed
 from scipy.sparse import csr_matrix, issparse
-from scipy.spatial.distance import cdist
 
 from ...checks import one_line, real_array
-from ...declared import Count, Positive, Real, Rng, declared
+from ...declared import Positive, Real, declared
 from ...parallel import threads
 
 BLOCK = 2**20  # entries: 8 MB, about a cache
@@ -23,19 +22,16 @@ Points = Annotated[np.ndarray, Real("p d")]
 class RBFAffinity:
     """W_ij = exp(-|x_i - x_j|^2 / (2 sigma)) for points (p, d); sigma in squared units.
 
-    A product takes O(p^2 d) time and, besides O(p d), `block` entries of W at a time in a thread;
+    A product takes O(p^2 d) time and, besides O(p d), `BLOCK` entries of W at a time in a thread;
     threads as `joblib.parallel_config` says. Source: Zhu and Liu (2021), Example 1.
     """
 
     __repr__ = one_line
 
     @declared
-    def __init__(self, points: Points, sigma: Positive, block: Count = BLOCK):
-        if not len(points):
-            raise ValueError(f"points {points.shape}: there are none")
+    def __init__(self, points: Points, sigma: Positive):
         self.points = points
         self.sigma = sigma
-        self.block = block
         self.n_points = len(points)
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (points - points.mean(axis=0)) / np.sqrt(sigma)
@@ -50,7 +46,7 @@ class RBFAffinity:
 
     def subset(self, kept: np.ndarray) -> "RBFAffinity":
         """The affinity of these points alone."""
-        return RBFAffinity(self.points[kept], self.sigma, self.block)
+        return RBFAffinity(self.points[kept], self.sigma)
 
     def entries(self, rows: np.ndarray) -> np.ndarray:
         """W[rows, rows]."""
@@ -64,7 +60,7 @@ class RBFAffinity:
             exponents = left @ chosen.T
             return np.exp(exponents, out=exponents) @ right
 
-        n_blocks = 1 + self.n_points * len(chosen) // self.block
+        n_blocks = 1 + self.n_points * len(chosen) // BLOCK
         blocks = np.array_split(self._left, n_blocks)
         return np.concatenate(threads()(delayed(rows)(block) for block in blocks))
 
@@ -99,26 +95,3 @@ class GraphAffinity:
         """W[:, columns] @ right."""
         chosen = self.matrix if columns is None else self.matrix[columns].T
         return chosen @ right
-
-
-@declared
-def median_square_distance(points: Points, rng: Rng, n_pairs: Count = 10_000) -> float:
-    """The median of |x_i - x_j|^2 over random pairs: a `sigma` at which W is neither 0 nor 1."""
-    if len(points) < 2:
-        raise ValueError(f"{len(points)} points have no distance: pass two or more")
-    first, second = rng.integers(len(points), size=(2, n_pairs))
-    squares = ((points[first] - points[second]) ** 2).sum(axis=1)
-    return float(np.median(squares[first != second]))
-
-
-@declared
-def kernel_form(
-    points: Points, centres: Annotated[np.ndarray, Real("c d")], sigma: Positive
-) -> tuple[np.ndarray, np.ndarray]:
-    """(Phi (p, n), R (n, n)) of f(x) = sum_c theta_c k(x, c), R(theta) = |f|^2 in k's space.
-
-    k is Gaussian; with fewer centres than points the form is Nystrom's.
-    """
-    distances = cdist(points, centres, "sqeuclidean"), cdist(centres, centres, "sqeuclidean")
-    features, ridge = (np.exp(squares / (-2.0 * sigma)) for squares in distances)
-    return features, ridge

@@ -1,10 +1,43 @@
-"""Closed forms of a `SemiSupervised` model; tested against autograd."""
+"""Losses of a score f against a label y, and closed forms of a `SemiSupervised` model."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+import autograd.numpy as anp
 import numpy as np
+from scipy.special import expit
 
 from ...derivatives import Derivatives
+from ...folds import Folds
 from ...model import override
 from ...solvers.inverse import DenseHessian
+
+
+class Loss(NamedTuple):
+    """value(f, y), differentiable by autograd, and its derivatives in f; y is -1 or +1 or any."""
+
+    value: Callable
+    slope: Callable
+    curvature: Callable
+
+
+LOSSES = {
+    "square": Loss(
+        value=lambda f, y: (f - y) ** 2,
+        slope=lambda f, y: 2.0 * (f - y),
+        curvature=lambda f, y: np.full_like(f, 2.0),
+    ),
+    "logistic": Loss(
+        value=lambda f, y: anp.logaddexp(0.0, -y * f),
+        slope=lambda f, y: -y * expit(-y * f),
+        curvature=lambda f, y: expit(f) * expit(-f),
+    ),
+    "squared_hinge": Loss(
+        value=lambda f, y: anp.maximum(0.0, 1.0 - y * f) ** 2,
+        slope=lambda f, y: -2.0 * y * np.maximum(0.0, 1.0 - y * f),
+        curvature=lambda f, y: 2.0 * (y * f < 1.0),
+    ),
+}
 
 
 class SemiSupervisedDerivatives(Derivatives):
@@ -15,7 +48,7 @@ class SemiSupervisedDerivatives(Derivatives):
 
     def __init__(self, model):
         super().__init__(model)
-        self._loss = model.loss_functions
+        self._loss = LOSSES[model.loss]
         self._x = model.energy.features[model.labelled]
         self._y = model.y[model.labelled]
         self._by_loss = len(self._y) * model.gamma_s
@@ -23,7 +56,9 @@ class SemiSupervisedDerivatives(Derivatives):
         self._ridge = len(self._y) * model.gamma_i * model.penalty
 
     @override
-    def value_and_gradient(self, params, weights):
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         f = self._x @ params
         shares = self._shares(weights)
         curved = self._quadratic(weights) @ params
@@ -32,13 +67,13 @@ class SemiSupervisedDerivatives(Derivatives):
         return float(value), slopes @ self._x + 2.0 * curved
 
     @override
-    def hessian(self, params, weights):
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
         curvature = self._loss.curvature(self._x @ params, self._y)
         weighted = (self._shares(weights) * curvature)[:, None] * self._x
         return DenseHessian(self._x.T @ weighted + 2.0 * self._quadratic(weights))
 
     @override
-    def cross(self, params, folds):
+    def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """With the normalisers' own derivative."""
         n_labels = len(self._y)
         slopes, pairs = self._fold_sums(params, folds)

@@ -26,16 +26,14 @@ class LeftOut(NamedTuple):
 class ManifoldEnergy:
     """q for features Phi (p, D) and an affinity of as many points.
 
-    Sums over pairs are kept, those of at most `kept` numbers of folds, for models to share: a model
-    takes one product with all of W, and one with the columns of the points left out.
+    Sums over pairs are kept for models to share: a model takes one product with all of W, and one
+    with the columns of the points left out.
     """
 
     __repr__ = one_line
 
     @declared
-    def __init__(
-        self, features: Annotated[np.ndarray, Real("p D")], affinity: Any, kept: int = KEPT
-    ):
+    def __init__(self, features: Annotated[np.ndarray, Real("p D")], affinity: Any):
         if not hasattr(affinity, "n_points"):
             raise TypeError(f"{affinity!r:.60} is no affinity: pass RBFAffinity or GraphAffinity")
         if len(features) != affinity.n_points:
@@ -43,7 +41,6 @@ class ManifoldEnergy:
             raise ValueError(f"features {features.shape} must have {points}")
         self.features = features
         self.affinity = affinity
-        self._max_kept = kept // (2 * features.shape[1] ** 2)
         self._kept: dict[bytes, LeftOut] = {}
 
     def value(self, params: np.ndarray, weights: np.ndarray) -> float:
@@ -70,7 +67,7 @@ class ManifoldEnergy:
         key = fold.tobytes()
         kept = self._kept
         if key not in kept:
-            if len(kept) >= self._max_kept:
+            if len(kept) * 2 * self.features.shape[1] ** 2 >= KEPT:
                 kept = self._kept = {}
             kept[key] = self._without(fold)
         return kept[key]

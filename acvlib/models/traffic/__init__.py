@@ -9,12 +9,13 @@ Source: Ihler et al. (2006); Ghosh et al. (2020), Appendix L.1.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import check_kind, in_order_of, real_array
+from ...declared import Integers, Is, declared
+from ...derivatives import derivatives_of
 from ...folds import Folds
 from ...folds.folds import emptied
 from ...inference import chain, hidden_chain
@@ -24,9 +25,11 @@ from ...trials import NoFiniteOptimum
 from ...weighting import keep_latents
 from .derivatives import TrafficDerivatives
 from .emission import CountClasses
-from .optimum import check_optimum
-from .prior import TrafficPrior
+from .prior import SUGGESTED_PRIOR, TrafficPrior, warn_of_pull
 
+FAR = 12.0  # from the start: rates, odds or an excess e^12 times what the counts suggest
+FLAT = 1e-9  # of the largest curvature: what rounding leaves of none
+AT_OPTIMUM = 1e-5  # standard errors from it
 MAX_COUNT = 10_000  # tables run over all counts: half a second for 32 folds with 400 such classes
 
 
@@ -49,6 +52,7 @@ class TrafficParams(NamedTuple):
         return self.rates / self.base_rate
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class PoissonTraffic(ModelDefaults):
     """The time-varying Poisson model; MAP in D = 11 unconstrained coordinates.
@@ -60,7 +64,8 @@ class PoissonTraffic(ModelDefaults):
 
     Parameters
     ----------
-    counts : (T,) whole numbers from 0 to `MAX_COUNT`, -1 where missing
+    counts : (T,) whole numbers from 0 to `MAX_COUNT`, -1 where missing; beyond, take shorter steps
+        or a larger unit
     day : (T,) 0 ... 6, 0 is Sunday; in the order of the counts, or with their index
     scheme : how weights enter, of `acvlib.weighting`
     prior : of the constrained parameters
@@ -71,31 +76,15 @@ class PoissonTraffic(ModelDefaults):
     """
 
     sites = "steps"
-    counts: np.ndarray = field(repr=False)
-    day: np.ndarray = field(repr=False)
+    counts: Annotated[np.ndarray, Integers("n", least=-1, most=MAX_COUNT)] = field(repr=False)
+    day: Annotated[np.ndarray, Integers("n", most=6)] = field(repr=False)
     scheme: Callable = keep_latents
-    prior: TrafficPrior = TrafficPrior()
+    prior: Annotated[TrafficPrior, Is()] = TrafficPrior()
 
     def __post_init__(self):
-        counts = real_array("counts", self.counts, 1)
-        day = real_array(
-            "day", in_order_of(getattr(self.counts, "index", None), "day", self.day), 1
-        )
-        check_kind("prior", self.prior, TrafficPrior)
-        if counts.shape != day.shape or len(counts) < 2:
-            sizes = f"counts {counts.shape} and day {day.shape}"
-            raise ValueError(f"{sizes} must be equally long, two or more")
-        _refuse(counts, counts != np.floor(counts), "counts must be whole numbers")
-        _refuse(counts, counts < -1, "counts must be >= 0, or -1 where missing")
-        too_long = f"counts beyond {MAX_COUNT} take too long: use shorter steps or a larger unit"
-        _refuse(counts, counts > MAX_COUNT, too_long)
-        if not (counts >= 0).any():
-            raise ValueError("all counts are missing: nothing to fit")
-        _refuse(day, ~np.isin(day, np.arange(7)), "day must be 0 ... 6")
-        for name, values in (("counts", counts), ("day", day)):
-            copy = values.astype(np.int64)
-            copy.setflags(write=False)
-            object.__setattr__(self, name, copy)
+        if len(self.counts) < 2 or not self.observed.any():
+            seen = f"{self.observed.sum()} of {len(self.counts)} counts are observed"
+            raise ValueError(f"{seen}: give two counts or more, not all -1, which is missing")
 
     @property
     def n_sites(self) -> int:
@@ -178,7 +167,23 @@ class PoissonTraffic(ModelDefaults):
                 f"no count of day {unseen[0]} (0 = Sunday) is observed, so its rate is not "
                 "identified: take a longer series, or a prior with day_concentration > 1"
             )
-        check_optimum(self, params)
+        ones = np.ones(self.n_sites)
+        own = derivatives_of(self)
+        hessian = np.asarray(own.hessian(params, ones))
+        curvatures = np.linalg.eigvalsh(hessian) if np.isfinite(hessian).all() else np.zeros(1)
+        if curvatures[0] > FLAT * curvatures[-1]:
+            _, gradient = own.value_and_gradient(params, ones)
+            if gradient @ np.linalg.solve(hessian, gradient) < AT_OPTIMUM**2:
+                warn_of_pull(self.prior, params, hessian)
+        elif np.abs(params - self.initial_params()).max() > FAR:
+            rates, a, b, stay = self.unpack(params)
+            raise ValueError(
+                "the posterior density has no maximum: it rises on towards rates "
+                f"{rates.min():.2g} ... {rates.max():.2g}, excess_shape {a:.2g}, excess_rate "
+                f"{b:.2g}, stay {stay[0]:.6g} and {stay[1]:.6g}. These {self.n_sites} counts do "
+                "not tell events from quiet steps: take a longer series, or a prior such as "
+                f"{SUGGESTED_PRIOR}"
+            )
 
     def check_folds(self, folds: Folds) -> None:
         """Raise NoFiniteOptimum for a fold that leaves no count above 0 of a day.
@@ -212,11 +217,6 @@ class PoissonTraffic(ModelDefaults):
         """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
         initial, transition = self.log_chain(params)
         return hidden_chain.heldout_loss(self.log_densities(params), initial, transition, fold)
-
-
-def _refuse(values, wrong, rule):
-    if wrong.any():
-        raise ValueError(f"{rule}; found {values[wrong][:3]}")
 
 
 def _log_density(params, counts, days):

@@ -4,23 +4,24 @@ The series is touched by those kernels alone; params enter through tables over (
 The Hessian is its complete-data part and the gradient of how the posterior moves (Louis 1982).
 """
 
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from joblib import delayed
 
 from ...derivatives import Derivatives, at
+from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...folds.checks import check_range
-from ...inference.prefixes import Chain, futures
 from ...inference.smoothing import UNLIKELY
-from ...inference.two_state import N_LANES, N_PARAMS, TO0, TO1, Chains, smooth
+from ...inference.two_state import N_LANES, N_PARAMS, TO0, Chains, smooth
 from ...model import override
 from ...parallel import pieces, threads, track
-from ...solvers.inverse import DenseFolds, DenseHessian
+from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
-from .complete import CompleteData
-from .emission import Emission
+from .emission import CompleteData, Emission
 from .tangents import tangents
 
 FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its terms overflow
@@ -29,7 +30,7 @@ FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its 
 class TrafficDerivatives(Derivatives):
     """Values and derivatives of one model, for one weighting or for blocks of folds as lanes."""
 
-    def __init__(self, model):
+    def __init__(self, model: Any):
         super().__init__(model)
         self._prior = model.prior
         self._last = None, None
@@ -43,7 +44,9 @@ class TrafficDerivatives(Derivatives):
         return self._totals(self.model.observed)
 
     @override
-    def value_and_gradient(self, params, weights):
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         within = _within(params)
         if _is_unlikely(within):
             value, gradient = super().value_and_gradient(within, weights)
@@ -51,13 +54,13 @@ class TrafficDerivatives(Derivatives):
         return self._with_prior(params, within, *self._likelihood(within, weights))
 
     @override
-    def hessian(self, params, weights):
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         if _is_unlikely(params):
             return super().hessian(params, weights)
         return DenseHessian(self._second_order(params, weights)[0])
 
     @override
-    def cross_matrix(self, params, weights):
+    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if _is_unlikely(params):
             return super().cross_matrix(params, weights)
         return self._second_order(params, weights)[1]
@@ -117,7 +120,9 @@ class TrafficDerivatives(Derivatives):
         return np.where(moved, np.inf, value)[()], self._prior.gradient(within) + gradient
 
     @override
-    def fold_gradients(self, params, folds, values=True):
+    def fold_gradients(
+        self, params: np.ndarray, folds: Folds, values: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, 11)).
 
         F counts as inf, and no refit goes there, beyond `FURTHEST`, or where a stay logit is beyond
@@ -129,7 +134,9 @@ class TrafficDerivatives(Derivatives):
         return self._with_prior(params, within, found, gradients)
 
     @override
-    def fold_hessians(self, params, folds, damping=0.0, whole=None):
+    def fold_hessians(
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
+    ) -> FoldSolver:
         if _is_unlikely(params):
             return super().fold_hessians(params, folds, damping)
         blocks = self._each_block(self._hessian_block, params, folds, "Hessians")
@@ -137,41 +144,15 @@ class TrafficDerivatives(Derivatives):
         return DenseFolds(np.concatenate(blocks) + added + damping * np.eye(N_PARAMS))
 
     @override
-    def heldout(self, params, folds):
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         if _is_unlikely(params):
             return super().heldout(params, folds)
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
 
     @override
-    def prior_gradients(self, params):
+    def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self._prior.gradient(params)
-
-    @override
-    def futures(self, params, starts, horizon, gap):
-        return futures(self._filter_tables(params), starts, horizon, gap)
-
-    def _filter_tables(self, params):
-        emission = Emission(self._classes, params[None])
-        quiet, ratio = emission.score_tables()[:, :, :TO0]
-        initial, transition = self.model.log_chain(params)
-        (stay0, leave0), (leave1, stay1) = np.exp(transition)
-        p0, p1 = np.exp(initial)
-        first_score = np.zeros((2, N_PARAMS))
-        first_score[:, TO0:] = [[p1 * stay0, -p1 * stay1], [-p0 * stay0, p0 * stay1]]
-        move_score = np.zeros((2, 2, N_PARAMS))
-        move_score[0, :, TO0] = leave0, -stay0
-        move_score[1, :, TO1] = -stay1, leave1
-        return Chain(
-            row=np.where(self.model.observed, self._classes.of_site, -1),
-            log_density=emission.log_density[:, :, 0].T,
-            density_score=np.stack([quiet, quiet + ratio], axis=1),
-            places=np.tile(np.arange(TO0), (2, 1)),
-            log_initial=initial,
-            initial_score=first_score,
-            log_transition=transition,
-            transition_score=move_score,
-        )
 
     def _each_block(self, function, params, folds, label):
         blocks = pieces(len(folds), N_LANES)

@@ -1,17 +1,15 @@
-"""The data sets of the book: real where they are to be found, and simulated stand-ins that say
-so.
-"""
+"""The data sets of the book: real where they are found, and stand-ins that say that they are."""
 
 import logging
 from functools import partial
 
 import numpy as np
 
-from .areas import Areas, areas_from_map
+from .areas import Areas
 from .conll2003 import load_conll2003, simulate_conll2003
 from .covtype import Covtype, load_covtype, simulate_covtype
 from .dodgers import Dodgers, load_dodgers, simulate_dodgers
-from .faces import Faces, load_att_faces, read_pgm, simulate_att_faces
+from .faces import Faces, load_att_faces, simulate_att_faces
 from .genomics import Genomics, load_genomics, simulate_genomics
 from .giordano_results import GiordanoResults, load_giordano_results
 from .libsvm import SHAPES, Libsvm, load_libsvm, read_libsvm, simulate_libsvm
@@ -32,59 +30,8 @@ from .philadelphia import (
     simulate_toy,
 )
 from .registry import DataCorrupt, DataNotFound, DataSet, data_sets, get
-from .tag_schemes import to_iob2
 from .tagged import Sentences, TaggedText, read_columns
 from .wnut17 import load_wnut17, simulate_wnut17
-
-__all__ = [
-    "Areas",
-    "Covtype",
-    "DataCorrupt",
-    "DataNotFound",
-    "DataSet",
-    "Dodgers",
-    "Faces",
-    "Genomics",
-    "GiordanoResults",
-    "Libsvm",
-    "Mocap",
-    "Msd",
-    "Sentences",
-    "TaggedText",
-    "areas_from_map",
-    "data_sets",
-    "load_att_faces",
-    "load_conll2003",
-    "load_covtype",
-    "load_dodgers",
-    "load_genomics",
-    "load_giordano_results",
-    "load_libsvm",
-    "load_mocap",
-    "load_mocap_long",
-    "load_msd",
-    "load_or_simulate",
-    "load_philadelphia",
-    "load_philadelphia_toy",
-    "load_wnut17",
-    "read_columns",
-    "read_libsvm",
-    "read_pgm",
-    "simulate_att_faces",
-    "simulate_conll2003",
-    "simulate_covtype",
-    "simulate_dodgers",
-    "simulate_genomics",
-    "simulate_libsvm",
-    "simulate_mocap",
-    "simulate_mocap_long",
-    "simulate_mocap_slow",
-    "simulate_msd",
-    "simulate_philadelphia",
-    "simulate_toy",
-    "simulate_wnut17",
-    "to_iob2",
-]
 
 _log = logging.getLogger(__name__)
 _SIMULATED = {

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
-
-from acvlib.models.mrf.areas import column_of, neighbours, read_features, shapes_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,24 +43,6 @@ class Areas:
     def __repr__(self) -> str:
         size = f"{len(self):,} areas, {len(self.edges):,} edges"
         return f"Areas({self.name}: {size}, {self.provenance})"
-
-
-def areas_from_map(path: str | Path, counts: str) -> Areas:
-    """The polygons of a GeoJSON file with a column of counts; errors name a row without one."""
-    features = read_features(path)
-    shapes = shapes_of(features)
-    numbers = column_of(features, counts)
-    for row in np.flatnonzero((numbers < 0) | (numbers % 1 != 0)):
-        raise ValueError(f"row {row}: {counts} = {numbers[row]} is no whole number >= 0")
-    return Areas(
-        numbers.astype(np.int64),
-        neighbours(shapes),
-        "real",
-        hashlib.sha256(Path(path).read_bytes()).hexdigest(),
-        f"{Path(path).stem}, {counts}",
-        outlines_of(features),
-        in_degrees=True,
-    )
 
 
 def outlines_of(features: list[dict]) -> list[list[np.ndarray]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -30,7 +30,7 @@ _WILDERNESS_UPHILL = np.array([4, 3, 1, 2])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Covtype:
+class Covtype(registry.Rows):
     """n records of 30 m × 30 m cells of forest.
 
     X: (n, 54) float64, UCI's columns: 10 numeric ones, then one-hot wilderness area (4) and soil
@@ -39,6 +39,7 @@ class Covtype:
     types.
     """
 
+    of_rows = ("cover", "X")
     X: np.ndarray
     cover: np.ndarray
     provenance: Literal["real, partial", "simulated"]
@@ -51,10 +52,6 @@ class Covtype:
         if not 1 <= self.cover.min(initial=1) <= self.cover.max(initial=1) <= N_COVERS:
             found = f"{self.cover.min()} ... {self.cover.max()}"
             raise ValueError(f"cover types {found} are not within 1 ... {N_COVERS}")
-
-    def take(self, rows) -> Covtype:
-        """These rows, in this order."""
-        return replace(self, X=self.X[rows], cover=self.cover[rows])
 
     def spruce_fir(self, centred: bool = False, constant: bool = False) -> Examples:
         """Class 1 (y = 1) against the rest (y = -1); each feature scaled to unit variance, centred
@@ -69,9 +66,6 @@ class Covtype:
         if constant:
             scaled = np.column_stack([scaled, np.ones(len(self))])
         return Examples(scaled, np.where(self.cover == 1, 1.0, -1.0))
-
-    def __len__(self) -> int:
-        return len(self.cover)
 
     def __repr__(self) -> str:
         return f"Covtype({len(self):,} records, 54 features, {self.provenance})"

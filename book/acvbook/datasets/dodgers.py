@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -64,9 +63,7 @@ class Dodgers:
         return day_of_week(self.timestamp)
 
     def head(self, n: int) -> Dodgers:
-        """The first n rows, with the provenance and sha256 of the whole;
-        ValueError unless 1 <= n <= T.
-        """
+        """The first n rows, of the same provenance and sha256; ValueError unless 1 <= n <= T."""
         if not 1 <= n <= len(self):
             raise ValueError(f"head({n}) of a series of {len(self)} rows")
         return replace(
@@ -91,20 +88,20 @@ def counts_sha256(counts: np.ndarray) -> str:
     return hashlib.sha256(np.asarray(counts, "<i8").tobytes()).hexdigest()
 
 
-def load_dodgers(download: bool = False) -> Dodgers:
+def load_dodgers() -> Dodgers:
     """The real series: T = 50,400 rows from Sunday 2005-04-10 00:00, 2,903 of them missing.
 
-    With `download`, a file that is not there is fetched from UCI first. Raises DataNotFound or
-    DataCorrupt. Source: UCI Machine Learning Repository, Dodgers Loop Sensor; Ihler, Hutchins and
-    Smyth (2006).
+    Raises DataNotFound or DataCorrupt. Source: UCI Machine Learning Repository, Dodgers Loop
+    Sensor; Ihler, Hutchins and Smyth (2006).
     """
-    try:
-        path = registry.find("dodgers", CANONICAL_FILE)
-    except registry.DataNotFound:
-        if not download:
-            raise
-        path = _fetched()
-    return _read_canonical(path)
+    import pandas as pd
+
+    path = registry.find("dodgers", CANONICAL_FILE)
+    table = pd.read_csv(path, parse_dates=["timestamp"], date_format="%Y-%m-%d %H:%M")
+    counts, timestamp = table["count"].to_numpy(), table["timestamp"].to_numpy("datetime64[m]")
+    return Dodgers(
+        counts, timestamp, table["in_game"].to_numpy(bool), "real", registry.file_sha256(path)
+    )
 
 
 def simulate_dodgers(rng: np.random.Generator) -> Dodgers:
@@ -154,20 +151,3 @@ def _simulate_missing(rng):
 def _split(rng, total, n_parts, evenness):
     """Positive integers that sum to `total`."""
     return 1 + rng.multinomial(total - n_parts, rng.dirichlet(np.full(n_parts, evenness)))
-
-
-def _fetched() -> Path:
-    from .fetch import fetch  # pooch and pandas only when something is fetched
-
-    fetch("dodgers")
-    return registry.find("dodgers", CANONICAL_FILE)
-
-
-def _read_canonical(path: Path) -> Dodgers:
-    import pandas as pd
-
-    table = pd.read_csv(path, parse_dates=["timestamp"], date_format="%Y-%m-%d %H:%M")
-    counts, timestamp = table["count"].to_numpy(), table["timestamp"].to_numpy("datetime64[m]")
-    return Dodgers(
-        counts, timestamp, table["in_game"].to_numpy(bool), "real", registry.file_sha256(path)
-    )

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import tarfile
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from PIL import Image
 
 from . import registry
 
 CANONICAL_FILE = "att_faces.tar.gz"
 N_PEOPLE, N_IMAGES, HEIGHT, WIDTH = 40, 10, 112, 92
-_HEADER = re.compile(rb"P5\n(\d+) (\d+)\n(\d+)\n")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Faces:
+class Faces(registry.Rows):
     """images (n, height, width) float64 in [0, 1]; person (n,) int64.
 
     Raises ValueError on other shapes or ranges.
     """
 
+    of_rows = ("person", "images")
     images: np.ndarray
     person: np.ndarray
     provenance: Literal["real", "simulated"]
@@ -50,13 +50,6 @@ class Faces:
         blocks = self.images.reshape(n, height // factor, factor, width // factor, factor)
         return replace(self, images=blocks.mean(axis=(2, 4)))
 
-    def take(self, rows) -> Faces:
-        """These images, in this order."""
-        return replace(self, images=self.images[rows], person=self.person[rows])
-
-    def __len__(self) -> int:
-        return len(self.person)
-
     def __repr__(self) -> str:
         size = "{} x {}".format(*self.images.shape[1:])
         people = len(set(self.person))
@@ -72,43 +65,13 @@ def load_att_faces() -> Faces:
     people, numbers = range(1, N_PEOPLE + 1), range(1, N_IMAGES + 1)
     with tarfile.open(path) as archive:
         names = [f"att_faces/s{person}/{number}.pgm" for person in people for number in numbers]
-        images = [read_pgm(archive.extractfile(name).read(), name) for name in names]
+        images = [np.asarray(Image.open(archive.extractfile(name))) for name in names]
     person = np.repeat(np.arange(N_PEOPLE), N_IMAGES)
     return Faces(np.array(images) / 255.0, person, "real", registry.file_sha256(path))
 
 
-def read_pgm(content: bytes, name: str) -> np.ndarray:
-    """The grey values (height, width) uint8 of a binary PGM image, 8 bits a pixel.
-
-    Raises DataCorrupt with file, line of the header (or that of the pixels) and reason.
-    """
-    header = _HEADER.match(content)
-    if not header:
-        line, reason = _flaw(content)
-        raise registry.DataCorrupt(f"{name}, line {line}: {reason}")
-    width, height, largest = map(int, header.groups())
-    pixels = content[header.end() :]
-    if largest != 255:
-        raise registry.DataCorrupt(f"{name}, line 3: the largest grey value is {largest}, not 255")
-    if len(pixels) != width * height:
-        raise registry.DataCorrupt(f"{name}, line 4: {len(pixels)} pixels, not {width} x {height}")
-    return np.frombuffer(pixels, np.uint8).reshape(height, width)
-
-
-def _flaw(content):
-    """(line, reason) of the first line of a PGM header that is not as it should be."""
-    lines = [*content.split(b"\n", 3), b"", b"", b""]
-    if lines[0] != b"P5":
-        return 1, f"{lines[0][:20]!r} is not P5, the mark of a binary PGM"
-    if not re.fullmatch(rb"\d+ \d+", lines[1]):
-        return 2, f"{lines[1][:20]!r} is not a width and a height"
-    return 3, f"{lines[2][:20]!r} is not the largest grey value"
-
-
 def simulate_att_faces(rng: np.random.Generator) -> Faces:
-    """A stand-in: each person a smooth pattern of their own,
-    each image that pattern changed a little, with noise.
-    """
+    """A stand-in: a smooth pattern a person, changed a little in each image, with noise."""
     rows, columns = (
         np.cos(np.pi * np.outer(np.arange(6), np.arange(n) + 0.5) / n) for n in (HEIGHT, WIDTH)
     )

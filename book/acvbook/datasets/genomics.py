@@ -1,6 +1,4 @@
-"""Gene expression of mouse lungs after influenza, 1,000 genes at 14 times,
-and a simulator of the same shape.
-"""
+"""Gene expression of mouse lungs after influenza, 1,000 genes at 14 times, and a simulator."""
 
 from __future__ import annotations
 

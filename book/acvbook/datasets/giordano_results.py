@@ -12,12 +12,12 @@ _FILES = {
     "genomics_errors": "paper_results/fig3_mse_summary.csv",
     "genomics_seconds": "paper_results/fig4_fit_metadata.csv",
 }
-_ESTIMATES = {
-    "train_error": "train",
-    "test_error": "test",
-    "cv_in_sample": "exact",
-    "lin_in_sample": "ij",
-}
+_ESTIMATES = dict(train_error="train", test_error="test", cv_in_sample="exact", lin_in_sample="ij")
+_COLUMNS = {"model": "family", "exact_cv": "exact", "approx_cv": "ij", "data_size": "n"}
+_COLUMNS |= {"exact_cv_seconds": "exact", "ij_seconds": "ij", "lo_num_times": "left_out"}
+_COLUMNS |= {"output": "estimate", "med": "median", "qlow": "low", "qhigh": "high"}
+_COLUMNS |= {"num_comb": "n_folds", "param_length": "n_params", "initial_opt_time": "fit"}
+_COLUMNS |= {"lr_hess_time": "ij", "total_refit_time": "exact"} | _ESTIMATES
 
 
 @dataclass(frozen=True)
@@ -39,59 +39,23 @@ class GiordanoResults:
 
 
 def load_giordano_results() -> GiordanoResults | None:
-    """The authors' results, or None where the files are not at hand: nothing can stand in for
-    them.
-    """
+    """The authors' results, or None where the files are not at hand: they have no stand-in."""
     import pandas as pd
 
     try:
         tables = {name: pd.read_csv(find("genomics", file)) for name, file in _FILES.items()}
     except DataNotFound:
         return None
-    columns = {
-        "model": "family",
-        "train_error": "train",
-        "test_error": "test",
-        "exact_cv": "exact",
-        "approx_cv": "ij",
-    }
-    seconds = tables["seconds"].astype({"data_size": int})
-    seconds = seconds.rename(
-        columns={"data_size": "n", "exact_cv_seconds": "exact", "ij_seconds": "ij"}
-    )
+    errors, seconds, by_df, of_fits = (table.rename(columns=_COLUMNS) for table in tables.values())
+    by_df = by_df.replace({"estimate": _ESTIMATES})
+    statistics = ["mean", "median", "low", "high"]
+    wide = by_df.pivot(index=["df", "left_out"], columns="estimate", values=statistics)
+    counts = {"n_folds": int, "n_params": int}
+    of_fits = of_fits.astype(counts).set_index(["df", "left_out"]).sort_index()
     return GiordanoResults(
-        tables["errors"].rename(columns=columns),
-        seconds.set_index("n"),
-        _genomics_errors(tables["genomics_errors"]),
-        _genomics_seconds(tables["genomics_seconds"]),
+        errors,
+        seconds.astype({"n": int}).set_index("n"),
+        wide.swaplevel(axis=1).sort_index(axis=1),
+        of_fits[["fit", "ij", "exact", *counts]],
         get("genomics").files[_FILES["errors"]],
     )
-
-
-def _genomics_errors(table):
-    names = {
-        "lo_num_times": "left_out",
-        "output": "estimate",
-        "med": "median",
-        "qlow": "low",
-        "qhigh": "high",
-    }
-    table = table.rename(columns=names).replace({"estimate": _ESTIMATES})
-    wide = table.pivot(
-        index=["df", "left_out"], columns="estimate", values=["mean", "median", "low", "high"]
-    )
-    return wide.swaplevel(axis=1).sort_index(axis=1)
-
-
-def _genomics_seconds(table):
-    names = {
-        "lo_num_times": "left_out",
-        "num_comb": "n_folds",
-        "initial_opt_time": "fit",
-        "lr_hess_time": "ij",
-    }
-    names |= {"total_refit_time": "exact", "param_length": "n_params"}
-    table = table.rename(columns=names).astype({"n_folds": int, "n_params": int})
-    return table.set_index(["df", "left_out"])[
-        ["fit", "ij", "exact", "n_folds", "n_params"]
-    ].sort_index()

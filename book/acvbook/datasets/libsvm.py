@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -66,12 +64,13 @@ SHAPES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Libsvm:
+class Libsvm(registry.Rows):
     """X (n, d) float64; y (n,): a response, or labels of -1 and +1.
 
     Raises ValueError on other shapes or labels.
     """
 
+    of_rows = ("y", "X")
     name: str
     X: np.ndarray
     y: np.ndarray
@@ -90,19 +89,10 @@ class Libsvm:
     def is_classification(self) -> bool:
         return SHAPES[self.name].positive is not None
 
-    def take(self, rows) -> Libsvm:
-        """These rows, in this order."""
-        return replace(self, X=self.X[rows], y=self.y[rows])
-
     def scaled(self) -> np.ndarray:
-        """Each feature mapped to [-1, 1], as in LIBSVM's scaled files;
-        one that does not vary becomes 0. (n, d).
-        """
+        """Each feature mapped to [-1, 1], as in LIBSVM's scaled files; 0 if it does not vary."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return (2.0 * self.X - low - high) / np.where(high > low, high - low, 1.0)
-
-    def __len__(self) -> int:
-        return len(self.y)
 
     def __repr__(self) -> str:
         size = f"{len(self):,} rows, {self.X.shape[1]} features"
@@ -125,23 +115,17 @@ def load_libsvm(name: str) -> Libsvm:
 
 def read_libsvm(path: Path | str, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """(X (n, n_features), y (n,)) of a text file, gzipped or not: `label index:value ...`,
-    indices from 1.
-
-    Raises DataCorrupt with file, line and reason: a label or value that is no number, an index that
-    is not within 1 ... n_features or does not rise, a file without rows.
+    indices from 1. Raises DataCorrupt, with the file, for anything else, and for no rows.
     """
-    path = Path(path)
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="ascii", errors="replace") as lines:
-        rows = [
-            _row(line, n_features, f"{path}, line {number}") for number, line in enumerate(lines, 1)
-        ]
-    if not rows:
-        raise registry.DataCorrupt(f"{path}: no rows")
-    X = np.zeros((len(rows), n_features))
-    for row, (_, places, values) in zip(X, rows, strict=True):
-        row[places] = values
-    return X, np.array([label for label, _, _ in rows])
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(str(path), n_features=n_features, zero_based=False)
+    except ValueError as error:
+        raise registry.DataCorrupt(f"{path}: {error}") from error
+    if not len(y) or not (np.isfinite(X.data).all() and np.isfinite(y).all()):
+        raise registry.DataCorrupt(f"{path}: no rows, or numbers that are not finite")
+    return X.toarray(), y
 
 
 def simulate_libsvm(name: str, rng: np.random.Generator) -> Libsvm:
@@ -168,28 +152,3 @@ def _shape(name):
     if name not in SHAPES:
         raise KeyError(f"no LIBSVM set {name!r}; there are {', '.join(SHAPES)}")
     return SHAPES[name]
-
-
-def _row(line, n_features, where):
-    """(label, columns from 0, values) of one line."""
-    label, *pairs = line.split() or [""]
-    columns, values = [], []
-    for pair in pairs:
-        index, colon, value = pair.partition(":")
-        if not (colon and re.fullmatch(r"\d+", index, re.ASCII)):
-            raise registry.DataCorrupt(f"{where}: {pair!r} is not index:value")
-        columns.append(int(index) - 1)
-        values.append(_number(value, "value", where))
-    if columns and not (columns[0] >= 0 and columns[-1] < n_features and all(np.diff(columns) > 0)):
-        raise registry.DataCorrupt(f"{where}: indices must rise, from 1 to {n_features} at most")
-    return _number(label, "label", where), columns, values
-
-
-def _number(text, what, where):
-    try:
-        number = float(text)
-    except ValueError:
-        number = np.nan
-    if not np.isfinite(number):
-        raise registry.DataCorrupt(f"{where}: the {what} {text!r} is not a finite number")
-    return number

@@ -98,9 +98,7 @@ def load_mocap_long() -> Mocap:
 
 
 def simulate_mocap(rng: np.random.Generator) -> Mocap:
-    """A stand-in for the 124 sequences at 30 frames a second:
-    smooth moves that switch about twice a second or less.
-    """
+    """A stand-in for the 124 sequences at 30 frames a second: smooth moves that switch."""
     lengths = np.where(
         rng.random(N_SEQUENCES) < 0.7, MAX_FRAMES, rng.integers(37, MAX_FRAMES, N_SEQUENCES)
     )

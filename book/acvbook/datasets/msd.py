@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -38,7 +38,7 @@ _COVARIANCE_QUANTILES = np.array([-2.5, -0.45, -0.12, 0.0, 0.14, 0.5, 3.0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Msd:
+class Msd(registry.Rows):
     """n songs. X: (n, 90) float64, 12 timbre means and 78 covariances; year:
     (n,) float64, 1922 ... 2011.
 
@@ -46,6 +46,7 @@ class Msd:
     shapes.
     """
 
+    of_rows = ("year", "X")
     X: np.ndarray
     year: np.ndarray
     provenance: Literal["real, partial", "simulated"]
@@ -55,10 +56,6 @@ class Msd:
     def __post_init__(self):
         if self.X.shape != (len(self.year), N_FEATURES):
             raise ValueError(f"X has shape {self.X.shape}, not ({len(self.year)}, {N_FEATURES})")
-
-    def take(self, rows) -> Msd:
-        """These rows, in this order."""
-        return replace(self, X=self.X[rows], year=self.year[rows])
 
     def target(self) -> np.ndarray:
         """The year, scaled to [0, 1]."""
@@ -74,9 +71,6 @@ class Msd:
             raise ValueError(f"scaling = {scaling!r}: must be unit_variance, centred or unit_rows")
         shift = self.X.mean(axis=0) if scaling == "centred" else 0.0
         return Examples((self.X - shift) / self.X.std(axis=0), self.target())
-
-    def __len__(self) -> int:
-        return len(self.year)
 
     def __repr__(self) -> str:
         return f"Msd({len(self):,} songs, {N_FEATURES} features, {self.provenance})"

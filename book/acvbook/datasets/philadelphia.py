@@ -1,6 +1,4 @@
-"""Violent crimes in Philadelphia's 384 census tracts of 2010, by month,
-and a simulator of the same shape.
-"""
+"""Violent crimes in Philadelphia's 384 census tracts of 2010, by month, and a simulator."""
 
 from __future__ import annotations
 

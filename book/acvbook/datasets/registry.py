@@ -1,6 +1,4 @@
-"""Which data sets there are, where their files lie on this machine,
-and whether they are the right ones.
-"""
+"""Which data sets there are, where their files lie here, and whether they are the right ones."""
 
 from __future__ import annotations
 
@@ -8,11 +6,10 @@ import hashlib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-
-from ..whole import write
+from typing import Any, ClassVar, Self
 
 _CHECKOUT = Path(__file__).parents[3]
 
@@ -21,9 +18,7 @@ looked_for: dict[str, str | None] = {}
 
 
 class DataNotFound(FileNotFoundError):
-    """A canonical file is nowhere to be found; the message names the places and the way to get
-    it.
-    """
+    """A file is nowhere to be found; the message names the places and the way to get it."""
 
 
 class DataCorrupt(ValueError):
@@ -52,6 +47,19 @@ class DataSet:
         return f"by hand from {self.source}. {self.by_hand}"
 
 
+class Rows:
+    """A data class whose fields `of_rows` have one entry a row."""
+
+    of_rows: ClassVar[tuple[str, ...]]
+
+    def take(self, rows: Any) -> Self:
+        """These rows, in this order, with the provenance and sha256 of the whole."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in self.of_rows})
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.of_rows[0]))
+
+
 @cache
 def data_sets() -> dict[str, DataSet]:
     """Every data set of the registry, by name."""
@@ -67,9 +75,7 @@ def get(name: str) -> DataSet:
 
 
 def cache_folder(name: str) -> Path:
-    """Where downloads of `name` are kept: `data/cache` of a checkout,
-    else the user's cache directory.
-    """
+    """Where downloads are kept: `data/cache` of a checkout, else the user's cache directory."""
     if (_CHECKOUT / "pyproject.toml").is_file():
         return _CHECKOUT / "data" / "cache" / name
     import pooch
@@ -99,10 +105,14 @@ def find(name: str, file: str) -> Path:
     """
     path = _first_copy(name, file)
     looked_for[f"{name}/{file}"] = path and get(name).files[file]
-    if path:
-        return _verified(path, get(name), file)
-    places = " or ".join(str(folder) for folder in folders(name))
-    raise DataNotFound(f"{name}: no {file} in {places}. To get it: {get(name).how_to_get}")
+    if not path:
+        places = " or ".join(str(folder) for folder in folders(name))
+        raise DataNotFound(f"{name}: no {file} in {places}. To get it: {get(name).how_to_get}")
+    actual, expected = file_sha256(path), get(name).files[file]
+    if actual != expected:
+        remedy = f"Delete the file and get it again: {get(name).how_to_get}"
+        raise DataCorrupt(f"{path}: sha256 is {actual}, expected {expected}. {remedy}")
+    return path
 
 
 def sha256_here(name: str, file: str) -> str | None:
@@ -116,29 +126,7 @@ def _first_copy(name, file):
     return next((path for path in paths if path.is_file()), None)
 
 
-def check(what: str, actual: str, expected: str, remedy: str) -> None:
-    """Raise DataCorrupt unless the actual sha256 is the expected one."""
-    if actual != expected:
-        raise DataCorrupt(f"{what}: sha256 is {actual}, expected {expected}. {remedy}")
-
-
 def file_sha256(path: Path) -> str:
     """The sha256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def store_converted(name: str, file: str, content: bytes) -> Path:
-    """Keep a converted original in the cache, whole or not at all.
-
-    Raises DataCorrupt unless it has the sha256 of the canonical file.
-    """
-    actual = hashlib.sha256(content).hexdigest()
-    check(f"{name}: converted {file}", actual, get(name).files[file], get(name).by_hand)
-    return write(cache_folder(name) / file, content)
-
-
-def _verified(path: Path, data_set: DataSet, file: str) -> Path:
-    remedy = f"Delete the file and get it again: {data_set.how_to_get}"
-    check(str(path), file_sha256(path), data_set.files[file], remedy)
-    return path

@@ -1,17 +1,13 @@
-"""Tagged sentences: what named-entity sets have in common, how their files are read,
-how stand-ins are made.
-"""
+"""Tagged sentences: what named-entity sets have in common, their files and stand-ins."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-
-from .tag_schemes import SCHEMES, first_violation, to_iob2
 
 DOCSTART = "-DOCSTART-"
 TYPES = ("PER", "LOC", "ORG", "MISC")
@@ -21,24 +17,26 @@ MAX_LENGTH = 105  # of a simulated sentence
 # For stand-ins: the shares of types among entities, and of entities of one, two, ... words.
 _TYPE_SHARE = np.array([0.29, 0.30, 0.27, 0.14])
 _ENTITY_LENGTH = np.array([0.62, 0.29, 0.07, 0.02])
-_SYLLABLES = (
-    "ba",
-    "ce",
-    "di",
-    "fo",
-    "gu",
-    "la",
-    "me",
-    "ni",
-    "po",
-    "ru",
-    "sa",
-    "te",
-    "vi",
-    "xo",
-    "zu",
-    "kra",
-    "sto",
+_SYLLABLES = tuple(
+    [
+        "ba",
+        "ce",
+        "di",
+        "fo",
+        "gu",
+        "la",
+        "me",
+        "ni",
+        "po",
+        "ru",
+        "sa",
+        "te",
+        "vi",
+        "xo",
+        "zu",
+        "kra",
+        "sto",
+    ]
 )
 
 
@@ -82,13 +80,7 @@ class TaggedText:
         """The first sentences of each split, with the provenance and sha256 of the whole."""
         sizes = {"train": n_train, "valid": n_valid, "test": n_test}
         parts = {split: getattr(self, split).take(range(n)) for split, n in sizes.items()}
-        return TaggedText(
-            self.name,
-            **parts,
-            provenance=self.provenance,
-            sha256=self.sha256,
-            shareable=self.shareable,
-        )
+        return replace(self, **parts)
 
     def __repr__(self) -> str:
         sizes = "/".join(f"{len(part.words):,}" for part in (self.train, self.valid, self.test))
@@ -96,25 +88,18 @@ class TaggedText:
 
 
 def check_sentences(words, tags, what="sentences"):
-    """Raises ValueError, with the number of the first bad sentence,
-    unless each has words and a tag for each.
-    """
-    if len(words) != len(tags):
-        raise ValueError(f"{what}: {len(words)} sentences of words and {len(tags)} of tags")
+    """Raise ValueError, with the number of the first bad one, unless each has words, all tagged."""
     for n, (sentence, labels) in enumerate(zip(words, tags, strict=True)):
-        if len(sentence) == 0:
-            raise ValueError(f"{what}: sentence {n} is empty: leave it out")
-        if len(sentence) != len(labels):
-            raise ValueError(
-                f"{what}: sentence {n} has {len(sentence)} words and {len(labels)} tags"
-            )
+        if len(sentence) == 0 or len(sentence) != len(labels):
+            size = f"{len(sentence)} words and {len(labels)} tags"
+            raise ValueError(f"{what}: sentence {n} has {size}")
 
 
 def read_columns(
     lines: Iterable[str],
-    scheme: str,
+    scheme: Literal["IOB1", "IOB2"],
     separator: str | None = None,
-    docstart: str = "keep",
+    docstart: Literal["keep", "drop"] = "keep",
     slips: int = 0,
 ) -> Sentences:
     """Sentences from lines of columns, word first and tag last, with blank lines between sentences.
@@ -125,30 +110,40 @@ def read_columns(
     of the sentence, for tags that are not of the scheme in more sentences than that, and for a line
     of one column.
     """
-    if docstart not in ("keep", "drop"):
-        raise ValueError(f"docstart is {docstart!r}: keep or drop")
     sentences = [
         part for part in _groups(lines, separator) if docstart == "keep" or part[0][0] != DOCSTART
     ]
     words = tuple(tuple(word for word, _ in sentence) for sentence in sentences)
-    return Sentences(
-        words,
-        iob2_sentences([[tag for _, tag in sentence] for sentence in sentences], scheme, slips),
-    )
+    tags = []
+    for n, sentence in enumerate(sentences):
+        own = [tag for _, tag in sentence]
+        slips -= not of_scheme(own, scheme)
+        if slips < 0:
+            raise ValueError(f"sentence {n}: its tags are not {scheme}")
+        tags.append(to_iob2(own))
+    return Sentences(words, tuple(tags))
 
 
-def iob2_sentences(tags, scheme, slips=0):
-    """All sentences' tags in IOB2; ValueError names the sentence as well,
-    once more than `slips` break the scheme.
+def of_scheme(tags, scheme):
+    """Whether the tags of a sentence are of a scheme.
+
+    IOB2: B-X begins an entity of type X, I-X goes on with it, O is outside. IOB1: B-X only where an
+    entity follows another of its type, I-X otherwise.
     """
-    converted = []
-    for n, sentence in enumerate(tags):
-        slips -= first_violation(sentence, scheme) is not None if scheme in SCHEMES else 0
-        try:
-            converted.append(to_iob2(sentence, scheme, strict=slips < 0))
-        except ValueError as error:
-            raise ValueError(f"sentence {n}: {error}") from None
-    return tuple(converted)
+    free = {"IOB1": "I", "IOB2": "B"}[scheme]  # the other one follows its own type
+    pairs = zip(("O", *tags[:-1]), tags, strict=True)
+    return all(tag == "O" or tag[0] == free or tag[2:] == before[2:] for before, tag in pairs)
+
+
+def to_iob2(tags):
+    """The tags of one sentence, of either scheme, in IOB2, a tuple; ValueError for no tag."""
+    for tag in tags:
+        if tag != "O" and (tag[:2] not in ("B-", "I-") or not tag[2:]):
+            raise ValueError(f"{tag!r} is no tag: O, or B or I, a dash and a type")
+    pairs = zip(("O", *tags[:-1]), tags, strict=True)
+    return tuple(
+        tag if tag == "O" or tag[2:] == before[2:] else f"B{tag[1:]}" for before, tag in pairs
+    )
 
 
 def _groups(lines, separator):

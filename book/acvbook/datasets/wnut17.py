@@ -1,6 +1,4 @@
-"""WNUT 2017 emerging entities in user-generated text (CC BY 4.0),
-its six types merged to CoNLL's four.
-"""
+"""WNUT 2017 emerging entities (CC BY 4.0), its six types merged to CoNLL's four."""
 
 from __future__ import annotations
 

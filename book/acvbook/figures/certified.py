@@ -41,7 +41,7 @@ def bound_and_true(ax, checked):
 def certified_by(ax, table, value):
     """A value against n / D, a line a family and ridge."""
     for (family, ridge), rows in table.groupby(level=["family", "ridge"]):
-        style = {"logistic": "-", "poisson": "--", "probit": ":"}[family]
+        style = {"logistic": "-", "poisson": "--"}[family]
         numbers = rows.index.get_level_values("n / D")
         label = f"{family}, ridge {ridge:g}"
         ax.plot(numbers, rows[value].astype(float), style, marker="o", ms=4, label=label)

@@ -1,6 +1,4 @@
-"""A model at iterates of its optimiser: probabilities, errors and bounds;
-and errors of hidden labels.
-"""
+"""A model at iterates of its optimiser: probabilities, errors, bounds; errors of labels."""
 
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
@@ -9,9 +7,7 @@ from acvlib.plots import RUNGS
 
 
 def probabilities(ax, reference, *others):
-    """Held-out probabilities p(z_n | x_n) of rungs against those of `reference`,
-    with the line of agreement.
-    """
+    """Held-out probabilities p(z_n | x_n) of rungs against the reference's."""
     x = np.exp(-np.concatenate(reference.losses))
     ax.plot([0, 1], [0, 1], "k--", lw=0.8, zorder=1)
     for result in others:
@@ -22,9 +18,7 @@ def probabilities(ax, reference, *others):
 
 
 def error_against(ax, table, x, column, xlabel, ylabel):
-    """A column of a table indexed by epoch and rung against x (by epoch, or the name of a column),
-    one line a rung.
-    """
+    """A column by epoch and rung against x (by epoch, or a column's name), one line a rung."""
     for method in table.index.unique("rung"):
         rows = table.xs(method, level="rung")
         place = rows[x] if isinstance(x, str) else [x[epoch] for epoch in rows.index]
@@ -34,9 +28,7 @@ def error_against(ax, table, x, column, xlabel, ylabel):
 
 
 def _few_ticks(ax, *axes):
-    """Plain numbers at 1, 2 and 5 times powers of ten, for logarithmic axes that span few of
-    them.
-    """
+    """Plain numbers at 1, 2 and 5 times powers of ten, for short logarithmic axes."""
     for axis in axes:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(ScalarFormatter())
@@ -45,9 +37,7 @@ def _few_ticks(ax, *axes):
 
 
 def bound_along(ax, table):
-    """Proposition 2: the error and its two bounds against the distance to the optimum,
-    an iterate a mark.
-    """
+    """Proposition 2: the error and its two bounds against the distance to the optimum."""
     rows = table.sort_values("distance_se")
     for column, name, line in (
         ("bound", "bound, Euclidean", ":"),
@@ -71,9 +61,7 @@ def bound_along(ax, table):
 
 
 def hidden_label_errors(ax, table, rungs):
-    """Parameter errors of folds of one token against how surprising the token's label is;
-    a mark a fold and rung.
-    """
+    """Parameter errors of folds of one token against the loss of its label, a mark a fold."""
     for method in rungs:
         ax.plot(table.loss, table[method], ls="", ms=2, rasterized=True, **RUNGS[method].look)
     ax.set(xscale="log", yscale="log", xlabel="exact held-out loss of the label (nats)")

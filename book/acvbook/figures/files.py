@@ -1,5 +1,6 @@
 """How a figure of the book is kept."""
 
+import io
 import os
 import re
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.transforms import Bbox
 
-from ..whole import replacing
+from ..whole import write
 
 OUTLINE = re.compile(r'(?<= d=")[^"]*')
 TOO_FINE = re.compile(r"(\.\d\d)\d+")  # a hundredth of a point cannot be seen
@@ -31,10 +32,9 @@ def save(fig, name, data=None, folder=None):
     page = Bbox([[0.0, -strip], [width, height]])
     folder = folder or os.environ.get("ACVLIB_OUTPUT", "build/interactive")
     path = Path(folder, "figures", f"{name}.svg")
-    with replacing(path) as draft:
-        fig.savefig(draft, format="svg", metadata={"Date": None}, bbox_inches=page)
-        drawing = draft.read_text("utf-8")
-        draft.write_text(OUTLINE.sub(lambda path: TOO_FINE.sub(r"\1", path[0]), drawing), "utf-8")
+    drawing = io.StringIO()
+    fig.savefig(drawing, format="svg", metadata={"Date": None}, bbox_inches=page)
+    write(path, OUTLINE.sub(lambda path: TOO_FINE.sub(r"\1", path[0]), drawing.getvalue()))
     plt.close(fig)
     return fig
 

@@ -1,13 +1,10 @@
-"""Approximate cross-validation with pairs: losses, criteria over a grid,
-seconds by the number of folds, rates.
-"""
+"""Approximate cross-validation with pairs: losses, criteria over a grid, seconds, rates."""
 
 import numpy as np
-from matplotlib.ticker import NullLocator
 
 from acvlib.plots import RUNGS, Style
 
-from .style import COLOURS
+from .style import COLOURS, lines
 
 EXACT, IJ = RUNGS["exact"], RUNGS["infinitesimal_jackknife"]
 WAYS = {
@@ -18,9 +15,7 @@ WAYS = {
 
 
 def predicted_losses(ax, reference, *others):
-    """Pointwise held-out losses of several results against the reference's,
-    with the line of agreement.
-    """
+    """Pointwise held-out losses of several results against the reference's."""
     x = np.concatenate(reference.losses)
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
     for result in others:
@@ -31,9 +26,7 @@ def predicted_losses(ax, reference, *others):
 
 
 def both_panels(axes, results, rungs):
-    """Figures 1 to 3 of the paper: losses on the left axes,
-    and what leaving out adds to them on the right.
-    """
+    """Figures 1 to 3 of the paper: losses on the left, what leaving out adds on the right."""
     predicted_losses(
         axes[0], results["exact"], results["no_adjustment"], *(results[rung] for rung in rungs)
     )
@@ -55,9 +48,7 @@ def _differences(ax, losses, rungs, reference, base):
 
 
 def criteria(ax, table):
-    """Each rung's cross-validated loss against the exact one,
-    a mark for each pair of hyperparameters.
-    """
+    """Each rung's cross-validated loss against the exact one, a mark a pair of gammas."""
     ends = [table.exact.min(), table.exact.max()]
     ax.plot(ends, ends, "k--", lw=0.8)
     for method in table.columns.intersection(list(RUNGS)).drop("exact"):
@@ -68,30 +59,14 @@ def criteria(ax, table):
 
 def seconds_by_folds(ax, table):
     """Seconds of each of WAYS (columns) against the number of folds, the index."""
-    for column in table.columns.intersection(list(WAYS)):
-        ax.plot(table.index, table[column], "-", ms=4, **WAYS[column].look)
-    ax.set(yscale="log", xlabel="folds", ylabel="seconds")
+    lines(ax, table, WAYS, yscale="log", xlabel="folds", ylabel="seconds")
     ax.set_xticks(table.index)
     ax.yaxis.set_minor_formatter("")
     return ax
 
 
-def error_rates(ax, table):
-    """|approximate less exact CV| of each rung (columns) against the index, both axes
-    logarithmic.
-    """
-    for method in table.columns.intersection(list(RUNGS), sort=False):
-        ax.plot(table.index, table[method], "-", ms=4, **RUNGS[method].look)
-    ax.set(xscale="log", yscale="log", xlabel=table.index.name)
-    ax.set_xticks(table.index, [f"{n:,}" for n in table.index])
-    ax.xaxis.set_minor_locator(NullLocator())
-    return ax
-
-
 def pair_differences(ax, losses, rungs):
-    """What leaving out adds to each pair's loss: predicted by rungs, columns of a table,
-    against retrained.
-    """
+    """What leaving out adds to each pair's loss: predicted by rungs, against retrained."""
     _differences(ax, losses, rungs, "retrained", "full")
     ax.set_xlabel("difference after retraining")
     return ax

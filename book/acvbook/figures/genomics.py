@@ -4,7 +4,7 @@ import numpy as np
 
 from acvlib.plots import RUNGS, Style
 
-from .style import COLOURS, NEW_DATA
+from .style import COLOURS, NEW_DATA, lines
 
 TIMES_ESTIMATES = {
     "train": RUNGS["no_adjustment"]._replace(label="training error"),
@@ -18,38 +18,24 @@ TIMES_ESTIMATES = {
 
 
 def by_df(ax, table, authors=None):
-    """One line an estimate (column) against df (index),
-    with the authors' as hollow marks where given.
-    """
-    for name in [name for name in TIMES_ESTIMATES if name in table]:
-        label, colour, marker = TIMES_ESTIMATES[name]
-        ax.plot(table.index, table[name], marker + "-", ms=4, color=colour, label=label)
-        if authors is not None and name in authors:
-            ax.plot(
-                authors.index, authors[name], marker + "--", ms=5, mfc="none", lw=0.7, color=colour
-            )
-    ax.set_xlabel("degrees of freedom")
+    """One line an estimate (column) against df (index), the authors' as hollow marks."""
+    lines(ax, table, TIMES_ESTIMATES, xlabel="degrees of freedom")
+    if authors is not None:
+        lines(ax, authors, TIMES_ESTIMATES, hollow=True)
     ax.set_xticks(table.index)
     return ax
 
 
 def stage_ladder(ax, table):
-    """One line a rung of median errors in standard errors against the number of times left out
-    (index).
-    """
-    for name in [name for name in TIMES_ESTIMATES if name in table and name != "exact"]:
-        label, colour, marker = TIMES_ESTIMATES[name]
-        label = "no adjustment" if name == "train" else label
-        ax.plot(table.index, table[name], marker + "-", color=colour, label=label)
-    ax.set(yscale="log", xlabel="times left out")
+    """One line a rung of median errors in standard errors against the number of times left out."""
+    styles = TIMES_ESTIMATES | {"train": RUNGS["no_adjustment"]}
+    lines(ax, table.drop(columns="exact"), styles, yscale="log", xlabel="times left out")
     ax.set_xticks(table.index)
     return ax
 
 
 def gene_cluster(ax, hours, genes, curve):
-    """A cluster: its genes' means over replicates (n, n_times) and its mean curve (n_times,),
-    less their own means.
-    """
+    """A cluster: its genes (n, n_times) and its mean curve (n_times,), less their own means."""
     place = _time_axis(ax, hours)
     ax.plot(place, genes.T, lw=0.4, color=COLOURS[1], alpha=0.35)
     ax.plot(place, curve, lw=2.2, color=COLOURS[0])
@@ -57,24 +43,15 @@ def gene_cluster(ax, hours, genes, curve):
 
 
 def gene_curve(ax, hours, expression, curves, fold):
-    """One gene: replicates (n_times, n_replicates) and predicted curves by estimate,
-    the times left out shaded.
-    """
+    """One gene: replicates (n_times, n_replicates), curves by estimate, omitted times shaded."""
     place = _time_axis(ax, hours)
     for site in fold:
         ax.axvspan(place[site] - 0.25, place[site] + 0.25, color=COLOURS[3], alpha=0.3, lw=0)
     ax.plot(place, expression, ".", ms=4, color=COLOURS[5])
     for name, curve in curves.items():
         label, colour, _ = TIMES_ESTIMATES[name]
-        full = name == "train"
-        ax.plot(
-            place,
-            curve,
-            "--" if full else "-",
-            color=colour,
-            lw=2,
-            label="full fit" if full else label,
-        )
+        line, label = ("--", "full fit") if name == "train" else ("-", label)
+        ax.plot(place, curve, line, color=colour, lw=2, label=label)
     return ax
 
 

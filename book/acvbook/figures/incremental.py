@@ -18,9 +18,7 @@ _VARIANTS = {
 
 
 def cv_spread(ax, table, published=None):
-    """Standard deviation of the CV estimate against the number of folds;
-    faint crosses: as published.
-    """
+    """Standard deviation of the CV estimate against folds; faint crosses: as published."""
     for variant, (colour, line, label) in _VARIANTS.items():
         ours = table.loc[variant].sort_values("folds")
         ax.plot(ours["folds"], ours["sd"], line, color=colour, marker="o", label=label)
@@ -41,9 +39,7 @@ def cv_spread(ax, table, published=None):
 
 
 def running_times(axes, frame, name):
-    """Three panels of the frame of `treecv.repeat`: fixed order, random order,
-    and leave one out on log scales.
-    """
+    """Three panels of `treecv.repeat`: fixed order, random order, leave one out."""
     folds = frame[frame["k"] > 0]
     for ax, order in zip(axes, ("fixed", "randomized"), strict=False):
         running_time(ax, folds[folds["order"] == order], f"{name}, {order}")

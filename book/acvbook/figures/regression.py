@@ -2,14 +2,10 @@
 
 from acvlib.plots import RUNGS
 
-from .style import COLOURS, NEW_DATA
+from .style import COLOURS, NEW_DATA, lines
 
-SHORT = {
-    "none": "no_adjustment",
-    "ij": "infinitesimal_jackknife",
-    "frozen": "frozen_newton",
-    "ns": "newton_step",
-}
+SHORT = {"none": "no_adjustment", "ij": "infinitesimal_jackknife"}
+SHORT |= {"frozen": "frozen_newton", "ns": "newton_step"}
 
 ESTIMATES = {
     "train": RUNGS["no_adjustment"]._replace(label="training error"),
@@ -21,16 +17,10 @@ ESTIMATES = {
 
 
 def error_differences(ax, ours, authors=None):
-    """Boxes of each estimate minus the test error over data sets; the authors', where given,
-    hollow beside ours.
-    """
+    """Boxes of each estimate minus the test error over data sets; the authors' are hollow."""
     for place, name in enumerate(("train", "ij", "ns", "exact")):
-        style = {
-            "widths": 0.35,
-            "patch_artist": True,
-            "medianprops": {"color": "black"},
-            "flierprops": {"ms": 3},
-        }
+        style = {"widths": 0.35, "patch_artist": True, "flierprops": {"ms": 3}}
+        style |= {"medianprops": {"color": "black"}}
         box = ax.boxplot(ours[name] - ours.test, positions=[place - 0.2], **style)
         box["boxes"][0].set(facecolor=ESTIMATES[name].colour, alpha=0.75)
         if authors is not None and name in authors:
@@ -42,36 +32,19 @@ def error_differences(ax, ours, authors=None):
 
 
 def estimates_against(ax, table, ylabel, logy=True):
-    """One line for each column of a table that has a name in ESTIMATES, against its index,
-    which is logarithmic.
-    """
-    for column in table.columns.intersection(list(ESTIMATES)):
-        ax.plot(table.index, table[column], "-", ms=4, **ESTIMATES[column].look)
-    ax.set(xscale="log", yscale="log" if logy else "linear", xlabel=table.index.name, ylabel=ylabel)
-    return ax
+    """One line for each column that has a name in ESTIMATES, against a logarithmic index."""
+    scales = {"xscale": "log", "yscale": "log" if logy else "linear"}
+    return lines(ax, table, ESTIMATES, ylabel=ylabel, **scales)
 
 
 def rung_errors_against(ax, table):
     """Errors of parameters of the rungs in SHORT (columns) against the table's index."""
-    for short in table.columns.intersection(list(SHORT)):
-        ax.plot(table.index, table[short], "-", ms=4, **RUNGS[SHORT[short]].look)
-    ax.set(xscale="log", yscale="log", xlabel=table.index.name)
-    ax.set_ylabel("error of the parameters, standard errors")
-    return ax
-
-
-def authors_estimates(ax, table):
-    """The authors' own numbers as hollow marks, in the colours of `estimates_against`."""
-    for column in table.columns.intersection(list(ESTIMATES)):
-        look = ESTIMATES[column].look | {"label": None}
-        ax.plot(table.index, table[column], "--", ms=4, mfc="none", lw=0.6, **look)
-    return ax
+    ylabel = "error of the parameters, standard errors"
+    return lines(ax, table.rename(columns=SHORT), xscale="log", yscale="log", ylabel=ylabel)
 
 
 def bound_and_actual(ax, table):
-    """Theorem 1's bound and the largest actual error against n;
-    hollow where the condition fails somewhere.
-    """
+    """Theorem 1's bound and the largest actual error against n; hollow: it fails somewhere."""
     for column, name, colour in (
         ("bound", "bound", COLOURS[0]),
         ("actual", "largest actual error", RUNGS["infinitesimal_jackknife"].colour),
@@ -85,9 +58,7 @@ def bound_and_actual(ax, table):
 
 
 def rates(ax, tables):
-    """Largest errors against n, one colour a table (by label), every repetition a mark,
-    the mean a line.
-    """
+    """Largest errors against n, one colour a table, a mark a repetition, the mean a line."""
     for label, table in tables.items():
         (line,) = ax.plot(table.groupby("n").ij.mean(), "-", label=label)
         ax.plot(table.n, table.ij, ".", ms=4, color=line.get_color())
@@ -96,9 +67,7 @@ def rates(ax, tables):
 
 
 def norm_centres(ax, table):
-    """Mean gradient norms against sqrt(D), one mark a setting,
-    with the line of equality that was claimed.
-    """
+    """Mean gradient norms against sqrt(D), one mark a setting, with the claimed line."""
     root = table.dim**0.5
     for law, rows in table.groupby("law"):
         ax.plot(root[rows.index], root[rows.index] + rows.centre, "o", ms=4, label=law)

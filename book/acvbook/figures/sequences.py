@@ -1,6 +1,4 @@
-"""Sequences and their cross-validation: recordings, losses of left-out sequences, what they
-cost.
-"""
+"""Sequences and their cross-validation: recordings, losses of left-out sequences, costs."""
 
 import numpy as np
 
@@ -12,9 +10,7 @@ _TEST = NEW_DATA._replace(label="test sequences")
 
 
 def channels(ax, sequence, rate, labels, states=None):
-    """One line for each channel of a recording (T, R) against seconds, one above the other;
-    states (T,) as shades.
-    """
+    """One line a channel of a recording (T, R) against seconds; states (T,) as shades."""
     seconds, step = np.arange(len(sequence)) / rate, 1.1 * np.ptp(sequence, axis=0).max()
     if states is not None:
         _shade(ax, seconds, states)
@@ -76,9 +72,7 @@ def _beyond(ax, x, y, **style):
 
 
 def _indefinite(result, n_losses):
-    """Whether each loss, one or more a fold, is of a fold that the Newton step marks,
-    (n_losses,).
-    """
+    """Whether each loss is of a fold that the Newton step marks, (n_losses,)."""
     marked = np.zeros(len(result.folds), bool)
     if result.indefinite is not None:
         marked = result.indefinite

@@ -79,19 +79,21 @@ def _dots(ax, x, y, style):
     ax.plot(x, y, ls="", ms=size, rasterized=True, **style.look)
 
 
-def lines_by_rung(ax, table, ylabel):
-    """Plot one line a method (column) of a table against its index, both axes logarithmic."""
-    for method in table:
-        ax.plot(table.index, table[method], "-", **RUNGS[method].look)
-    ax.set(xscale="log", yscale="log", xlabel=table.index.name, ylabel=ylabel)
-    ax.set_xticks(table.index, [f"{size:,}" for size in table.index])
-    ax.minorticks_off()
+def lines(ax, table, styles=RUNGS, hollow=False, **settings):
+    """One line a column that has a style against the table's index; hollow: somebody else's
+    numbers, in the same colours. settings: of the axes.
+    """
+    other = {"label": None, "ls": "--", "mfc": "none", "lw": 0.6}
+    for name in [name for name in table if name in styles]:
+        look = {"ls": "-", "ms": 4, **styles[name].look} | (other if hollow else {})
+        ax.plot(table.index, table[name], **look)
+    ax.set(**{} if hollow else {"xlabel": table.index.name} | settings)
     return ax
 
 
-def published(ax, table):
-    """Plot the paper's own seconds as hollow marks, in the colours of their methods (columns)."""
-    for method in table:
-        look = RUNGS[method].look | {"label": None}
-        ax.plot(table.index, table[method], "--", mfc="none", lw=0.6, **look)
+def lines_by_size(ax, table, ylabel=None):
+    """`lines` of rungs against numbers of sites, both axes logarithmic."""
+    lines(ax, table, xscale="log", yscale="log", ylabel=ylabel)
+    ax.set_xticks(table.index, [f"{size:,}" for size in table.index])
+    ax.minorticks_off()
     return ax

@@ -14,9 +14,7 @@ BUCKET = 20  # batches that are sorted by length together, so that little paddin
 
 
 class Batch(NamedTuple):
-    """words, tags (B, T) long; characters (B, T, L) long; mask (B, T) bool; lengths (B,),
-    falling.
-    """
+    """words, tags (B, T) long; characters (B, T, L); mask (B, T) bool; lengths (B,), falling."""
 
     words: torch.Tensor
     characters: torch.Tensor
@@ -47,9 +45,7 @@ def make_batch(encoded, numbers):
 
 
 def shuffled(lengths, size, rng):
-    """Arrays of sentence numbers: random batches of sentences of similar length,
-    each sorted by falling length.
-    """
+    """Arrays of sentence numbers: random batches of similar length, each by falling length."""
     order, span = rng.permutation(len(lengths)), size * BUCKET
     batches = []
     for start in range(0, len(order), span):

@@ -1,5 +1,4 @@
-"""The BiLSTM-CRF of Ghosh et al. (2020), Appendix L.2: characters by convolution,
-two bidirectional LSTMs, a CRF.
+"""The BiLSTM-CRF of Ghosh et al. (2020), Appendix L.2: characters by convolution, LSTMs, a CRF.
 
 Variational dropout: one mask for all time steps of a sequence (Gal and Ghahramani 2016).
 """
@@ -10,14 +9,11 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from .crf_layer import CRFLayer
 from .vocabulary import PADDING, UNKNOWN
 
 
 class Sizes(NamedTuple):
-    """The paper's sizes; word is 300 with GloVe there. unknown_rate:
-    how often a singleton is read as unknown.
-    """
+    """The paper's sizes; word is 300 there. unknown_rate: how often a singleton is unknown."""
 
     word: int = 100
     character: int = 50
@@ -26,6 +22,35 @@ class Sizes(NamedTuple):
     layers: int = 2
     dropout: float = 0.25
     unknown_rate: float = 0.5
+
+
+class CRFLayer(nn.Module):
+    """-log p(z | x) of tags given scores, in torch: for training; `models.LinearChainCRF` is exact.
+
+    Parameters start (K,), transitions (K, K), end (K,).
+    """
+
+    def __init__(self, n_tags):
+        super().__init__()
+        self.start, self.end = nn.Parameter(torch.zeros(n_tags)), nn.Parameter(torch.zeros(n_tags))
+        self.transitions = nn.Parameter(0.1 * torch.randn(n_tags, n_tags))
+
+    def forward(self, scores, tags, mask):
+        """Sum over the batch; scores (B, T, K), tags (B, T), mask (B, T), True from the start."""
+        return (self._log_partition(scores, mask) - self._path_score(scores, tags, mask)).sum()
+
+    def _log_partition(self, scores, mask):
+        alpha = self.start + scores[:, 0]
+        for t in range(1, scores.shape[1]):
+            ahead = torch.logsumexp(alpha[:, :, None] + self.transitions, dim=1) + scores[:, t]
+            alpha = torch.where(mask[:, t, None], ahead, alpha)
+        return torch.logsumexp(alpha + self.end, dim=1)
+
+    def _path_score(self, scores, tags, mask):
+        own = (scores.gather(2, tags[..., None])[..., 0] * mask).sum(1)
+        links = (self.transitions[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]).sum(1)
+        last = tags.gather(1, mask.sum(1, keepdim=True) - 1)[:, 0]
+        return self.start[tags[:, 0]] + own + links + self.end[last]
 
 
 class VariationalDropout(nn.Module):
@@ -43,9 +68,7 @@ class VariationalDropout(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Words spelled (..., L) → features (..., filters): embedding, convolution of width 3,
-    maximum over places.
-    """
+    """Words spelled (..., L) → features (..., filters): embedding, convolution, maximum."""
 
     def __init__(self, n_characters, sizes):
         super().__init__()
@@ -59,19 +82,13 @@ class CharacterCNN(nn.Module):
 
 
 class BiLSTMCRF(nn.Module):
-    """Emission scores of K tags for every word, and the CRF's loss of the tags.
+    """Emission scores of K tags for every word, and the CRF's loss of the tags."""
 
-    vectors (n_words, word): initial word embeddings, or None to learn them from small random ones.
-    """
-
-    def __init__(self, n_words, n_characters, n_tags, sizes, vectors=None):
+    def __init__(self, n_words, n_characters, n_tags, sizes):
         super().__init__()
         self.sizes = sizes
         self.words = nn.Embedding(n_words, sizes.word, padding_idx=PADDING)
-        if vectors is not None:
-            self.words.weight.data.copy_(torch.as_tensor(vectors))
-        else:
-            nn.init.uniform_(self.words.weight, -((3 / sizes.word) ** 0.5), (3 / sizes.word) ** 0.5)
+        nn.init.uniform_(self.words.weight, -((3 / sizes.word) ** 0.5), (3 / sizes.word) ** 0.5)
         self.characters = CharacterCNN(n_characters, sizes)
         widths = [sizes.word + sizes.filters, *[2 * sizes.hidden] * (sizes.layers - 1)]
         self.lstms = nn.ModuleList(

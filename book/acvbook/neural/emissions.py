@@ -1,14 +1,13 @@
-"""From a trained network to arrays: the emission scores of every sentence,
-computed once and kept outside git.
-"""
+"""From a trained network to arrays: emission scores, computed once and kept outside git."""
 
+import io
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from ..whole import replacing
+from ..whole import write
 from .batches import in_order, make_batch, one_torch_thread
 from .training import run_key, train
 
@@ -28,18 +27,16 @@ class Emissions(NamedTuple):
     history: np.ndarray
 
 
-def encoded(text, training, vectors=None, folder=None):
-    """The `Emissions` of a `TaggedText`: from `folder` where they are,
-    else from a network trained (on) there.
+def encoded(text, training, folder=None):
+    """The `Emissions` of a `TaggedText`: from `folder` where they are, else from a network trained.
 
-    folder: by default one for these data and settings in `cache_folder()`. Dropout is off. Raises
-    what `train` raises.
+    folder: by default one for these data and settings in `cache_folder()`. Dropout is off.
     """
-    key = run_key(text, training, vectors)
+    key = run_key(text, training)
     folder = cache_folder() / key[:16] if folder is None else Path(folder)
     path = folder / "emissions.npz"
     if not (path.is_file() and _key(path) == key):
-        _save(path, train(text, training, folder, vectors), text, key)
+        _save(path, train(text, training), text, key)
     with np.load(path) as arrays:
         scores = {split: _split(arrays[split], getattr(text, split).words) for split in SPLITS}
         numbers = {tag: number for number, tag in enumerate(text.tags)}
@@ -72,14 +69,11 @@ def _split(flat, sentences):
 def _save(path, trained, text, key):
     scores = {split: np.concatenate(score(trained, getattr(text, split))) for split in SPLITS}
     layer = trained.network.crf
-    crf = (
-        torch.cat([layer.start, layer.transitions.flatten(), layer.end])
-        .detach()
-        .numpy()
-        .astype(float)
-    )
-    with replacing(path) as draft, draft.open("wb") as stream:
-        np.savez(stream, **scores, crf=crf, history=np.array(trained.history), key=key)
+    crf = torch.cat([layer.start, layer.transitions.flatten(), layer.end]).detach().numpy()
+    content = io.BytesIO()
+    history = np.array(trained.history)
+    np.savez(content, **scores, crf=crf.astype(float), history=history, key=key)
+    write(path, content.getvalue())
 
 
 @one_torch_thread

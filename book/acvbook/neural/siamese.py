@@ -10,7 +10,7 @@ Source: Zhu and Liu (2021), Example 3.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -119,9 +119,7 @@ class Siamese(ModelDefaults):
         return self.losses(torch.tensor(params), torch.as_tensor(fold)).numpy()
 
     def heldout_loss(self, params, fold):
-        """Each left-out image's mean loss over the pairs it makes inside the fold:
-        Eq. 8 is the mean of these.
-        """
+        """Each left-out image's mean loss over its pairs inside the fold: Eq. 8 is their mean."""
         return self.pair_losses(params, fold).mean(axis=1)
 
     def printed_cross(self, params, folds):
@@ -144,7 +142,33 @@ class Siamese(ModelDefaults):
 
 
 def _reduced(size):
-    """What both convolutions leave of a side: 5 pixels wide in steps of 3,
-    then 3 wide in steps of 2.
-    """
+    """What both convolutions leave of a side: 5 wide in steps of 3, then 3 in steps of 2."""
     return ((size - 5) // 3 + 1 - 3) // 2 + 1
+
+
+class Adam(NamedTuple):
+    """steps and learning rate; few steps leave the network far from converged, as in the paper."""
+
+    steps: int = 150
+    learning_rate: float = 3e-3
+
+
+@one_torch_thread
+def train_siamese(model, training, seed, weights=None):
+    """(params (D,), objective after each step):
+    the same seed and weights give the same network, bit for bit.
+
+    weights (p,): 1 where not given; a fold is left out by zeros.
+    """
+    params = torch.tensor(model.initial_params(np.random.default_rng(seed)), requires_grad=True)
+    weights = torch.as_tensor(np.ones(model.n_sites) if weights is None else weights)
+    sites = torch.nonzero(weights)[:, 0]
+    optimiser = torch.optim.Adam([params], training.learning_rate)
+    history = []
+    for _ in range(training.steps):
+        optimiser.zero_grad()
+        loss = model.weighted(params, weights[sites], sites)
+        loss.backward()
+        optimiser.step()
+        history.append(float(loss.detach()))
+    return params.detach().numpy(), np.array(history)

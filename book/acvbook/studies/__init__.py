@@ -1,3 +1,1 @@
-"""Experiments of the book that take more than a few lines: each returns a table, and draws
-nothing.
-"""
+"""Experiments of the book: each returns a table, and draws nothing."""

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import autograd.numpy as anp
@@ -14,9 +15,9 @@ import pandas as pd
 from autograd import grad, jacobian, tracer
 
 import acvlib as acv
+from acvlib.inference import hidden_chain
 from acvlib.weighting import keep_latents
 
-from ..python_loop import PythonLoop
 from . import traffic
 
 OF_ONE = ("value_and_gradient", "hessian", "cross_matrix")  # of one weighting
@@ -219,6 +220,26 @@ def _operations(function, *args):
     return found, Number.operations - before
 
 
-def slope(size: Sequence[float], work: Sequence[float]) -> float:
-    """The exponent of a power law, by least squares on logarithms."""
-    return float(np.polyfit(np.log(np.asarray(size, float)), np.log(np.asarray(work, float)), 1)[0])
+@dataclass(frozen=True)
+class PythonLoop:
+    """The same objective as `model`, a hidden Markov model of this package, by Eq. 9."""
+
+    model: object
+
+    @property
+    def n_sites(self):
+        return self.model.n_sites
+
+    def objective(self, params, weights):
+        """F = -log p(x; params, weights) - log p(params); 10 microseconds of tape a site."""
+        densities, log_chain = self.model.log_densities(params), self.model.log_chain(params)
+        node, edge = hidden_chain.potentials(self.model.scheme, weights, densities, *log_chain)
+        alpha = node[0]
+        for t in range(1, self.n_sites):
+            alpha = _logsumexp(alpha[:, None] + edge[t - 1]) + node[t]
+        return -_logsumexp(alpha[:, None])[0] - self.model.log_prior(params)
+
+
+def _logsumexp(table):
+    peak = anp.max(table, axis=0)
+    return peak + anp.log(anp.sum(anp.exp(table - peak), axis=0))

@@ -1,29 +1,23 @@
-"""Figures 2 and 5 of Ghosh et al. (2020): a CRF layer trained epoch by epoch,
-and approximate CV at its iterates.
-"""
+"""Figures 2 and 5 of Ghosh et al. (2020): a CRF layer trained epoch by epoch, and CV of it."""
 
 import time
 import warnings
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import TOLERANCE, UnconvergedFit, fit, fit_at
-from acvlib.folds import Folds
-from acvlib.methods.exact import exact
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
+from acvlib.fit import TOLERANCE
 from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
-from acvlib.results import CVResult, Fit
 from acvlib.solvers.newton import newton
+from acvlib.trials import UnconvergedFit
 
-RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton)
-ALL_RUNGS = (*RUNGS, newton_step)
+from .ladders import correlation, part, seconds, slope
+
+RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
+ALL_RUNGS = (*RUNGS, acv.newton_step)
 DECAY, EPSILON = (0.9, 0.999), 1e-8  # Adam's own defaults
 TIGHT = 1e-9  # standard errors: an optimum whose own error is no rung's
 
@@ -58,7 +52,7 @@ def batch_gradient(model, params, sentences):
 
 def _own_gradient(model, params, sentences):
     """The gradient of the sentences' own losses, without the ridge."""
-    return -model.derivatives.cross(params, Folds([sentences]))[0]
+    return -model.derivatives.cross(params, acv.Folds([sentences]))[0]
 
 
 def _direction(moments, gradient, step):
@@ -75,7 +69,7 @@ def at_iterate(model, params, folds, rungs=RUNGS):
     """`CVResult`s by rung at params that need be no optimum, and the `Fit` there. That they are
     none is the subject here, so there is no warning of it.
     """
-    here = fit_at(model, params)
+    here = acv.fit_at(model, params)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*the point is not an optimum", UnconvergedFit)
         return here, {rung.__name__: rung(here, folds) for rung in rungs}
@@ -107,17 +101,12 @@ def errors(here, results, reference, full, rows=slice(None), fitted=None):
             "correlation": np.corrcoef(exact_p, p)[0, 1],
             "mean_error": gap.mean(),
             "max_error": gap.max(),
-            "differences": _correlation(moves, own),
-            "moves": _correlation(p - here_p, exact_p - at_fit[rows]),
+            "differences": correlation(moves, own),
+            "moves": correlation(p - here_p, exact_p - at_fit[rows]),
             "theta_error": np.median(distances),
             "grad_norm": here.grad_norm,
         }
     return pd.DataFrame(table).T.rename_axis("rung")
-
-
-def _correlation(a, b):
-    """nan where one of them is zero throughout."""
-    return np.corrcoef(a, b)[0, 1] if a.any() and b.any() else np.nan
 
 
 class LayerStudy(NamedTuple):
@@ -128,12 +117,12 @@ class LayerStudy(NamedTuple):
     """
 
     model: LinearChainCRF
-    full: Fit
+    full: acv.Fit
     iterates: np.ndarray
     iterate_seconds: np.ndarray
     folds: np.ndarray
     draws: tuple
-    reference: CVResult
+    reference: acv.CVResult
     fitted: np.ndarray
     seconds: float
 
@@ -150,15 +139,11 @@ class LayerStudy(NamedTuple):
     @property
     def set_reference(self):
         """Exact CV of the first set."""
-        rows, whole = self.draws[0], self.reference
-        parts = {"params": whole.params[rows], "losses": whole.losses[rows], "diagnostics": {}}
-        return replace(whole, folds=whole.folds[rows], indefinite=None, **parts)
+        return part(self.reference, self.draws[0])
 
 
 def disjoint(n_sites, n_draws, n_folds, rng):
-    """n_draws sets of n_folds sites, fewer where there are not enough: (folds of one site, rows of
-    each set).
-    """
+    """n_draws sets of n_folds sites, or fewer: (folds of one site, rows of each set)."""
     n_folds = min(n_folds, n_sites // n_draws)
     sites = rng.permutation(n_sites)[: n_draws * n_folds]
     return sites[:, None], tuple(slice(i, i + n_folds) for i in range(0, len(sites), n_folds))
@@ -172,10 +157,10 @@ def layer_study(emissions, n_draws, n_folds, n_epochs, rng, ridge=1e-5, learning
     model = LinearChainCRF(emissions.scores["train"], emissions.tags["train"], ridge)
     iterates, seconds = adam_epochs(model, emissions.crf, n_epochs, rng, 31, learning_rate)
     folds, draws = disjoint(model.n_sites, n_draws, n_folds, rng)
-    full = fit(model, iterates[-1], tolerance=TIGHT)
-    reference = exact(full, folds)
+    full = acv.fit(model, iterates[-1], tolerance=TIGHT)
+    reference = acv.exact(full, folds)
     total = time.perf_counter() - started
-    fitted = probabilities(no_adjustment(full, folds))
+    fitted = probabilities(acv.no_adjustment(full, folds))
     return LayerStudy(model, full, iterates, seconds, folds, draws, reference, fitted, total)
 
 
@@ -243,7 +228,7 @@ def disagreement(study, epochs, n_folds):
     """The largest distance, in standard errors, between the refits of the first folds from the
     optimum and those that Newton's method reaches from the iterates after these epochs.
     """
-    folds, expected = Folds(study.folds[:n_folds]), study.reference.params[:n_folds]
+    folds, expected = acv.Folds(study.folds[:n_folds]), study.reference.params[:n_folds]
     refits = [
         newton(study.model.derivatives, study.iterates[epoch], folds, TOLERANCE).params
         for epoch in track(epochs, "refits")
@@ -253,15 +238,13 @@ def disagreement(study, epochs, n_folds):
 
 
 def decays(path, rung="infinitesimal_jackknife", column="mean_error"):
-    """By draw of an `error_path`, over its epochs: `slope` of log error on log gradient norm, and
-    their `rank` correlation.
-    """
+    """By draw of an `error_path`: `slope` and `rank` correlation of error on gradient norm."""
     from scipy.stats import spearmanr
 
     found = {}
     for draw, rows in path.xs(rung, level="rung").groupby("draw"):
-        slope = np.polyfit(np.log(rows.grad_norm), np.log(rows[column]), 1)[0]
-        found[draw] = {"slope": slope, "rank": spearmanr(rows.grad_norm, rows[column]).statistic}
+        power = slope(rows.grad_norm, rows[column])
+        found[draw] = {"slope": power, "rank": spearmanr(rows.grad_norm, rows[column]).statistic}
     return pd.DataFrame(found).T
 
 
@@ -269,7 +252,7 @@ def progress(study, epochs):
     """Objective above the optimum's, gradient norm, and distances to the optimum, by epoch."""
     rows = {}
     for epoch in epochs:
-        here = fit_at(study.model, study.iterates[epoch])
+        here = acv.fit_at(study.model, study.iterates[epoch])
         rows[epoch] = {
             "objective": here.objective - study.full.objective,
             "gradient norm": here.grad_norm,
@@ -280,9 +263,7 @@ def progress(study, epochs):
 
 
 def own_slopes(model, folds):
-    """The gradients of the folds' losses at each fold's params (n_folds, D),
-    as a function of these.
-    """
+    """The gradients of the folds' losses, a function of each fold's params (n_folds, D)."""
     return lambda params: np.array(
         [_own_gradient(model, p, fold) for p, fold in zip(params, folds, strict=True)]
     )
@@ -291,15 +272,6 @@ def own_slopes(model, folds):
 def hessian_in_gradients(model, params, repeats=3):
     """Median seconds of H over median seconds of a gradient."""
     weights = np.ones(model.n_sites)
-    functions = (
-        lambda: model.derivatives.hessian(params, weights),
-        lambda: model.derivatives.value_and_gradient(params, weights),
-    )
-    medians = [np.median([_seconds(function) for _ in range(repeats)]) for function in functions]
-    return float(medians[0] / medians[1])
-
-
-def _seconds(function):
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
+    hessians = seconds(lambda: model.derivatives.hessian(params, weights), repeats)
+    gradients = seconds(lambda: model.derivatives.value_and_gradient(params, weights), repeats)
+    return float(np.median(hessians) / np.median(gradients))

@@ -27,9 +27,7 @@ def exact(name: str, ours: object, refits: object, nothing: object = None) -> No
 
 
 def near(name: str, ours: object, refits: object, nothing: object) -> None:
-    """Record the mean absolute difference of an approximate door, and its ratio to that of doing
-    nothing, which is judged.
-    """
+    """Record an approximate door's mean difference, and its ratio to that of doing nothing."""
     gap = np.abs(np.subtract(ours, refits))
     none = np.abs(np.subtract(nothing, refits))
     ledger.record(f"beyond.doors.{name}", gap.mean(), baseline=none.mean())
@@ -82,9 +80,7 @@ def refits(model: object, x: np.ndarray, folds: object, start: np.ndarray) -> np
 
 
 def hmmlearn_model(named: object, covariance: str) -> object:
-    """hmmlearn's GaussianHMM with the parameters `named`, whose fit goes on from them, by maximum
-    likelihood.
-    """
+    """hmmlearn's GaussianHMM that goes on from `named`, by maximum likelihood."""
     none = {"covars_prior": 0, "covars_weight": 0, "min_covar": 0}
     n_states, n_features = named.emission.mean.shape
     settings = {"init_params": "", "n_iter": 100, "tol": 1e-4, **none}

@@ -7,12 +7,9 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.folds import Folds
-from acvlib.models import FeatureCRF, from_crfsuite
 
 from . import hidden_labels
 from .crf_epochs import disjoint
-from .hand_features import features
 
 RIDGE = 0.2  # crfsuite's c2 = 0.1, that of its tutorial
 
@@ -20,15 +17,15 @@ RIDGE = 0.2  # crfsuite's c2 = 0.1, that of its tutorial
 class FeatureStudy(NamedTuple):
     """A fitted `FeatureCRF`, draws (slices) of folds of a sentence each, and all rungs on them."""
 
-    model: FeatureCRF
+    model: acv.FeatureCRF
     full: Any
     draws: tuple
     results: dict
 
 
-def tagger(text) -> tuple[FeatureCRF, Any]:
+def tagger(text) -> tuple[acv.FeatureCRF, Any]:
     """(the model of the training sentences of a `TaggedText`, its fit)."""
-    model = FeatureCRF([features(words) for words in text.train.words], text.train.tags, RIDGE)
+    model = acv.FeatureCRF([features(words) for words in text.train.words], text.train.tags, RIDGE)
     return model, acv.fit(model)
 
 
@@ -43,7 +40,7 @@ def study(text, n_draws, n_folds, rng) -> FeatureStudy:
     """Fit to the training sentences, and leave n_draws disjoint sets of n_folds out, one by one."""
     model, full = tagger(text)
     sites, draws = disjoint(model.n_sites, n_draws, n_folds, rng)
-    return FeatureStudy(model, full, draws, hidden_labels.ladder(model, full, Folds(sites)))
+    return FeatureStudy(model, full, draws, hidden_labels.ladder(model, full, acv.Folds(sites)))
 
 
 def mean_losses(found: FeatureStudy) -> pd.DataFrame:
@@ -63,7 +60,7 @@ def beside_crfsuite(found: FeatureStudy, text) -> dict:
     started = time.perf_counter()
     crf.fit(sentences, text.train.tags)
     seconds = time.perf_counter() - started
-    model, params = from_crfsuite(crf, sentences, text.train.tags)
+    model, params = acv.from_crfsuite(crf, sentences, text.train.tags)
     ours = np.concatenate(model.marginals(params))
     rows = [row for sentence in crf.predict_marginals(sentences) for row in sentence]
     theirs = np.array([[row[label] for label in model.classes] for row in rows])
@@ -72,3 +69,44 @@ def beside_crfsuite(found: FeatureStudy, text) -> dict:
         "marginals": abs(theirs - ours).max(),
         "refit_over_ij": seconds * len(jackknife.folds) / jackknife.seconds,
     }
+
+
+WINDOW = (-2, -1, 1, 2)
+
+
+def features(words):
+    """A dict of features for each word of a sentence, as sklearn-crfsuite takes them."""
+    return [_token(words, t) for t in range(len(words))]
+
+
+def _token(words, t):
+    word = words[t]
+    found = {
+        "bias": 1.0,
+        "lower": word.lower(),
+        "shape": shape(word),
+        "title": word.istitle(),
+        "upper": word.isupper(),
+        "digit": word.isdigit(),
+        "first": t == 0,
+        "last": t == len(words) - 1,
+    }
+    for size in (2, 3, 4):
+        found[f"prefix{size}"] = word[:size].lower()
+        found[f"suffix{size}"] = word[-size:].lower()
+    for offset in WINDOW:
+        if 0 <= t + offset < len(words):
+            near = words[t + offset]
+            found[f"lower{offset:+d}"] = near.lower()
+            found[f"shape{offset:+d}"] = shape(near)
+    return found
+
+
+def shape(word):
+    """Upper-case letters as X, others as x, digits as 9, runs of one kind as a single sign."""
+    kinds = [
+        "9" if c.isdigit() else "X" if c.isupper() else "x" if c.isalpha() else c for c in word
+    ]
+    return "".join(
+        kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before
+    )

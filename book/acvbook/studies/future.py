@@ -6,15 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from arviz_stats.base import array_stats
 
 import acvlib as acv
+from acvlib.beyond.prefixes import futures
 from acvlib.models import AutoRegressiveHMM, PoissonTraffic
 from acvlib.models.hmm import em
+
+from . import ladders
 
 DAY = 288  # five-minute counts
 WEEK = 7 * DAY
 DEGRADED = 0.7  # Pareto k from which on PSIS-LFO refits
-TAIL = 0.2  # share of the largest weights that are smoothed, at most
 
 
 class Scores(NamedTuple):
@@ -63,7 +66,7 @@ def doing_nothing(series: Series) -> Scores:
     """All origins at the params of the full fit, which has seen their future."""
     model, fit, starts = series
     began = time.perf_counter()
-    found = acv.derivatives_of(model).futures(fit.params, starts, 1, 0)
+    found = futures(acv.derivatives_of(model), fit.params, starts, 1, 0)
     params = np.tile(fit.params, (len(starts), 1))
     return Scores(-found.log_p[:, 0], params, 0, time.perf_counter() - began)
 
@@ -78,7 +81,7 @@ def one_refit_a_week(series: Series) -> Scores:
     params = np.empty((len(starts), len(fit.params)))
     refits = acv.exact(fit, _folds(series, first)).params
     for rows, point in zip(np.split(np.arange(len(starts)), first[1:]), refits, strict=True):
-        found = acv.derivatives_of(model).futures(point, starts[rows], 1, 0)
+        found = futures(acv.derivatives_of(model), point, starts[rows], 1, 0)
         losses[rows] = -found.log_p[:, 0]
         params[rows] = point
     return Scores(losses, params, len(first), time.perf_counter() - began)
@@ -141,7 +144,7 @@ def _until_degraded(model, starts, first, draws, losses):
         rows = np.arange(begin, min(begin + DAY, len(starts)))
         derivatives = acv.derivatives_of(model)
         log_p = np.array(
-            [derivatives.futures(one, starts[rows], 1, 0).log_p[:, 0] for one in draws]
+            [futures(derivatives, one, starts[rows], 1, 0).log_p[:, 0] for one in draws]
         )
         for row, each in zip(rows, log_p.T, strict=True):
             log_weights, k = smoothed(past)
@@ -153,39 +156,14 @@ def _until_degraded(model, starts, first, draws, losses):
 
 
 def smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
-    """(log weights that sum to one, Pareto k); k is 0 where all ratios are equal.
-
-    The largest ratios are replaced by quantiles of the generalised Pareto distribution fitted to
-    them. Source: Vehtari et al. (2024); the fit, Zhang and Stephens (2009).
+    """(log weights that sum to one, Pareto k), by Pareto-smoothing the largest ratios; k is 0 where
+    all are equal. Source: Vehtari et al. (2024).
     """
-    n = len(log_ratios)
-    weights = np.exp(log_ratios - log_ratios.max())
-    order = np.argsort(weights)
-    n_tail = int(min(TAIL * n, 3.0 * np.sqrt(n)))
-    tail = order[-n_tail:]
-    excess = weights[tail] - weights[order[-n_tail - 1]]
-    if excess[-1] <= 1e-12:
-        return np.log(weights / weights.sum()), 0.0
-    k, scale = _pareto(np.maximum(excess, 1e-300))
-    ranks = (np.arange(n_tail) + 0.5) / n_tail
-    quantiles = scale * np.expm1(-k * np.log1p(-ranks)) / k
-    weights[tail] = np.minimum(weights[order[-n_tail - 1]] + quantiles, 1.0)
-    return np.log(np.maximum(weights, 1e-300) / weights.sum()), k
-
-
-def _pareto(x):
-    """(k, scale) of a generalised Pareto distribution, x (n,) ascending."""
-    n = len(x)
-    n_grid = 30 + int(np.sqrt(n))
-    steps = np.sqrt(n_grid / (np.arange(1, n_grid + 1) - 0.5))
-    theta = 1.0 / x[-1] + (1.0 - steps) / (3.0 * x[int(n / 4 + 0.5) - 1])
-    k = np.log1p(-theta[:, None] * x).mean(axis=1)
-    profile = n * (np.log(-theta / k) - k - 1.0)
-    share = 1.0 / np.exp(profile - profile[:, None]).sum(axis=1)
-    best = (theta * share).sum() / share.sum()
-    shape = np.log1p(-best * x).mean()
-    k = (n * shape + 10 * 0.5) / (n + 10.0)  # a weak prior, as in the loo package
-    return float(k), float(-shape / best)
+    try:
+        log_weights, k = array_stats.psislw(-log_ratios)
+    except ValueError:  # no tail
+        return log_ratios - np.logaddexp.reduce(log_ratios), 0.0
+    return log_weights, float(k)
 
 
 def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: Scores) -> Any:
@@ -238,20 +216,14 @@ def gradients(series: Series, anchors: int, repeats: int = 15) -> float:
         for fold in acv.exact(fit, found.folds(rows)).folds:
             own.hessian(fit.params, acv.folds.weights(model.n_sites, fold))
 
-    whole, refits, gradient = (
-        min(map(_processor_seconds, [function] * repeats))
-        for function in (
-            lambda: acv.leave_future_out(series.fit, series.starts, anchors=anchors),
-            price,
-            lambda: own.value_and_gradient(fit.params, ones),
-        )
+    calls = (
+        lambda: acv.leave_future_out(series.fit, series.starts, anchors=anchors),
+        price,
+        lambda: own.value_and_gradient(fit.params, ones),
     )
-    return (whole - refits) / gradient
-
-
-def _processor_seconds(function):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        began = time.process_time()
-        function()
-    return time.process_time() - began
+        whole, refits, gradient = (
+            min(ladders.seconds(call, repeats, time.process_time)) for call in calls
+        )
+    return (whole - refits) / gradient

@@ -1,36 +1,29 @@
-"""Manifold-regularised models of the data of Zhu and Liu (2021), and every rung on their folds:
-Figures 1 to 3.
-"""
+"""Models of the data of Zhu and Liu (2021), and every rung on their folds: Figures 1 to 3."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_matrix
+from scipy.spatial.distance import cdist
 
-from acvlib.compare import theta_errors
-from acvlib.fit import fit
-from acvlib.folds import k_fold
-from acvlib.methods.as_printed import as_printed, linearised
+import acvlib as acv
 from acvlib.methods.exact import exact
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
 from acvlib.models import (
+    GraphAffinity,
     ManifoldEnergy,
     RBFAffinity,
     SemiSupervised,
-    kernel_form,
-    median_square_distance,
 )
 
 from ..datasets import Msd, load_or_simulate, simulate_msd
 from ..datasets.msd import N_ROWS
-from ..neighbours import neighbour_affinity
+from .ladders import against_exact, correlation
 
-RUNGS = (no_adjustment, as_printed, infinitesimal_jackknife, frozen_newton)
-LADDER = (*RUNGS, newton_step)
+RUNGS = (acv.no_adjustment, acv.as_printed, acv.infinitesimal_jackknife, acv.frozen_newton)
+LADDER = (*RUNGS, acv.newton_step)
 LABELLED = 0.1  # share of the points; the paper hides the labels of the others
 
 
@@ -62,7 +55,9 @@ def semi_supervised(data, rng, loss=None, affinity=None, labelled=LABELLED, **ga
     points, which the paper leaves open.
     """
     X, y = points_and_response(data)
-    sigma = median_square_distance(X, rng)
+    first, second = rng.integers(len(X), size=(2, 10_000))
+    squares = ((X[first] - X[second]) ** 2).sum(axis=1)
+    sigma = float(np.median(squares[first != second]))
     hidden = rng.permutation(len(y))[round(labelled * len(y)) :]
     y = np.where(np.isin(np.arange(len(y)), hidden), np.nan, y)
     loss = loss or ("logistic" if is_classification(data) else "square")
@@ -78,7 +73,7 @@ def over_draws(model, y, rng, gammas, n_draws, labelled=LABELLED):
     tables = {}
     for draw in range(n_draws):
         one = relabelled(model, y, rng, labelled)
-        folds = k_fold(one.n_sites, 20, rng, one.observed)
+        folds = acv.folds.k_fold(one.n_sites, 20, rng, one.observed)
         for p, i in gammas:
             tables[p, i, draw] = _all_of(replace(one, gamma_p=p, gamma_i=i), folds)
     return pd.concat(tables, names=["gamma_p", "gamma_i", "draw"])
@@ -86,7 +81,7 @@ def over_draws(model, y, rng, gammas, n_draws, labelled=LABELLED):
 
 def over_folds(model, rng, n_draws):
     """The same for a model without unlabelled points, whose folds alone are drawn."""
-    draws = [k_fold(model.n_sites, 20, rng) for _ in range(n_draws)]
+    draws = [acv.folds.k_fold(model.n_sites, 20, rng) for _ in range(n_draws)]
     return pd.concat({n: _all_of(model, folds) for n, folds in enumerate(draws)}, names=["draw"])
 
 
@@ -105,9 +100,7 @@ def relabelled(model, y, rng, labelled=LABELLED):
 
 
 def crossings(model, exact):
-    """How many of the labelled points that a fold keeps its refit moves across the margin, y f = 1:
-    mean over folds.
-    """
+    """How many kept labels a fold's refit moves across the margin, y f = 1: mean over folds."""
     margins = (
         model.y * (model.energy.features @ np.column_stack([exact.fit.params, *exact.params])).T
     )
@@ -121,14 +114,14 @@ def in_kernel_form(model, sigma, n_centres, rng):
     """The same model with a score that is linear in Gaussian kernels about some of its points."""
     points = model.energy.features[:, :-1]
     centres = points[rng.choice(len(points), n_centres, replace=False)]
-    features, ridge = kernel_form(points, centres, sigma)
+    features, ridge = (
+        np.exp(cdist(each, centres, "sqeuclidean") / (-2.0 * sigma)) for each in (points, centres)
+    )
     return replace(model, energy=ManifoldEnergy(features, model.energy.affinity), ridge=ridge)
 
 
 def load(name, rng, n_rows=None):
-    """A data set of Tables 1 and 2 by its name, its rows shuffled, at most n_rows of them;
-    songs are simulated.
-    """
+    """A data set of Tables 1 and 2, its rows shuffled, at most n_rows; songs are simulated."""
     if name == "msd":
         return simulate_msd(rng, n_rows or N_ROWS)
     data = load_or_simulate(f"libsvm, {name}", rng)
@@ -136,57 +129,36 @@ def load(name, rng, n_rows=None):
 
 
 def model_of(data, rng, **gammas):
-    """`semi_supervised`, with the pairs of ten near neighbours alone where all pairs are too many:
-    for the songs.
-    """
+    """`semi_supervised`, for songs with the pairs of ten near neighbours alone."""
     near = partial(neighbour_affinity, n_neighbours=10, rng=rng)
     return semi_supervised(data, rng, affinity=near if isinstance(data, Msd) else None, **gammas)
 
 
 def every_rung(model, rng, n_folds=20):
     """{name: CVResult} of exact CV and all RUNGS, on one draw of folds of the labelled points."""
-    return on_folds(model, k_fold(model.n_sites, n_folds, rng, model.observed))
+    return on_folds(model, acv.folds.k_fold(model.n_sites, n_folds, rng, model.observed))
 
 
 def on_folds(model, folds, rungs=RUNGS):
     """{name: CVResult} of exact CV and these rungs, on these folds."""
-    full = fit(model)
+    full = acv.fit(model)
     return {method.__name__: method(full, folds) for method in (exact, *rungs)}
 
 
 def standard_error_unit(model, full):
-    """What a distance in the metric of F is divided by to count in standard errors:
-    1 but for the square loss.
-    """
+    """Standard errors in a distance in the metric of F: 1 but for the square loss."""
     if model.loss != "square":
         return 1.0
     return float(np.sqrt(2.0 * model.heldout_loss(full.params, model.labelled).mean()))
 
 
 def agreement(model, results):
-    """How near each rung comes to exact CV, one row a rung.
-
-    loss: mean held-out loss; r_loss and r_difference: Pearson's R over left-out points of predicted
-    and actual loss, and of what leaving out adds to them (nan without adjustment: it adds nothing);
-    theta_error: median over folds, in standard errors; beats_none and beats_ij: share of folds in
-    which it is no larger than without adjustment, and than the jackknife's.
+    """`ladders.against_exact`, its columns named as in the chapter: r_loss and r_difference are
+    Pearson's R over left-out points of losses, and of what leaving out adds to them.
     """
-    reference, none = (np.concatenate(results[name].losses) for name in ("exact", "no_adjustment"))
     unit = standard_error_unit(model, results["exact"].fit)
-    theta = {name: theta_errors(results["exact"], result) for name, result in results.items()}
-    rows = {}
-    for name, result in results.items():
-        losses = np.concatenate(result.losses)
-        rows[name] = {
-            "loss": losses.mean(),
-            "r_loss": correlation(losses, reference),
-            "r_difference": correlation(losses - none, reference - none),
-            "theta_error": np.median(theta[name]) / unit,
-            "beats_none": np.mean(theta[name] <= theta["no_adjustment"]),
-            "beats_ij": np.mean(theta[name] <= theta["infinitesimal_jackknife"]),
-            "seconds": result.seconds,
-        }
-    return pd.DataFrame(rows).T.rename_axis("rung")
+    named = {"correlation": "r_loss", "differences": "r_difference", "theta": "theta_error"}
+    return against_exact(results, unit=unit).rename(columns=named)
 
 
 def at(table, gamma_p, gamma_i):
@@ -206,11 +178,6 @@ def by_rung(table, column):
     return table[column].unstack("rung")
 
 
-def correlation(a, b):
-    """Pearson's R; nan where one of them does not vary."""
-    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0.0 < np.ptp(b) else float("nan")
-
-
 def expansions(model, results):
     """Eq. 11 beside plugging in theta_o, one row a rung that moves theta.
 
@@ -221,8 +188,56 @@ def expansions(model, results):
     rows = {}
     for name in results.keys() - {"exact", "no_adjustment", "newton_step"}:
         plain = np.concatenate(results[name].losses)
-        losses = np.concatenate(linearised(results[name]).losses)
+        losses = np.concatenate(acv.linearised(results[name]).losses)
         gaps = [abs(each.mean() - reference.mean()) for each in (losses, plain)]
         r = correlation(losses - none, reference - none)
         rows[name] = {"r_linearised": r, "over_plugged": gaps[0] / gaps[1]}
     return pd.DataFrame(rows).T.rename_axis("rung")
+
+
+def neighbour_affinity(
+    points: np.ndarray, sigma: float, n_neighbours: int, rng: np.random.Generator, leaf: int = 1000
+) -> GraphAffinity:
+    """exp(-|x_i - x_j|^2 / (2 sigma)) between near neighbours, in place of an `RBFAffinity`.
+
+    Points are halved along random directions down to leaves of at most `leaf`; neighbours are those
+    within a leaf, O(p leaf d). A pair stays if either point names the other. All entries are scaled
+    by one number, so that their sum is about that of the full matrix: gamma_P then means the same.
+    Source: Dasgupta and Freund (2008).
+    """
+    pairs = [_neighbours(points, part, n_neighbours) for part in _leaves(points, leaf, rng)]
+    rows, columns, square = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    graph = csr_matrix((np.exp(-square / (2.0 * sigma)), (rows, columns)), shape=(len(points),) * 2)
+    graph = graph.maximum(graph.T)
+    scale = _mean_affinity(points, sigma, rng) * len(points) ** 2 / graph.sum()
+    return GraphAffinity(graph * scale)
+
+
+def _leaves(points, leaf, rng) -> Iterator[np.ndarray]:
+    """Disjoint sets of points, of at most `leaf` each."""
+    waiting = [np.arange(len(points))]
+    while waiting:
+        part = waiting.pop()
+        if len(part) <= leaf:
+            yield part
+            continue
+        order = np.argsort(points[part] @ rng.standard_normal(points.shape[1]))
+        waiting += np.array_split(part[order], 2)
+
+
+def _neighbours(points, part, n_neighbours):
+    """(point, neighbour, squared distance) of the nearest in a leaf, without the point itself."""
+    own = points[part]
+    size = (own**2).sum(axis=1)
+    square = np.maximum(size[:, None] + size - 2.0 * own @ own.T, 0.0)
+    np.fill_diagonal(square, np.inf)
+    k = min(n_neighbours, len(part) - 1)
+    nearest = np.argpartition(square, k - 1, axis=1)[:, :k]
+    distances = np.take_along_axis(square, nearest, axis=1)
+    return np.repeat(part, k), part[nearest].ravel(), distances.ravel()
+
+
+def _mean_affinity(points, sigma, rng, n_pairs=100_000):
+    first, second = rng.integers(len(points), size=(2, n_pairs))
+    square = ((points[first] - points[second]) ** 2).sum(axis=1)
+    return np.exp(-square / (2.0 * sigma)).mean()

@@ -1,6 +1,4 @@
-"""Table 2 of Zhu and Liu (2021): gamma_P and gamma_I chosen by exact 20-fold CV,
-and by each approximation.
-"""
+"""Table 2 of Zhu and Liu (2021): gamma_P and gamma_I chosen by exact and approximate CV."""
 
 from dataclasses import replace
 

@@ -1,18 +1,15 @@
-"""How the error of approximate CV falls: Theorems 4.4 to 4.6 of Zhu and Liu (2021),
-on simulated data.
-"""
+"""How the error of approximate CV falls: Theorems 4.4 to 4.6 of Zhu and Liu (2021)."""
 
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import fit
-from acvlib.methods.as_printed import linearised
-from acvlib.methods.exact import exact
+import acvlib as acv
 from acvlib.models import ManifoldEnergy, PairwiseLinear, RBFAffinity, SemiSupervised
 
 from .general import RUNGS
+from .ladders import pointwise, slopes
 
 SHIFT = np.array([1.0, 1.0, -0.5, 0.5])  # the true slopes
 
@@ -24,9 +21,7 @@ def supervised(n, rng):
 
 
 def semi_supervised(n, rng):
-    """Theorem 4.5 and Corollary 6.1: as `supervised`, with pairs, and one point of four
-    labelled.
-    """
+    """Theorem 4.5 and Corollary 6.1: with pairs, and one point of four labelled."""
     X, y = _points(4 * n, rng)
     y[rng.permutation(4 * n)[n:]] = np.nan
     return SemiSupervised(ManifoldEnergy(X, RBFAffinity(X, 4.0)), y, "logistic", gamma_p=1.0)
@@ -44,9 +39,7 @@ def contrastive(n, rng):
 
 
 def pairwise(n, rng):
-    """Theorem 4.6 and Corollary 6.2: which of two points has the higher response,
-    by a linear score.
-    """
+    """Theorem 4.6 and Corollary 6.2: which of two points has the higher response."""
     X, _ = _points(n, rng)
     return PairwiseLinear(X, X @ SHIFT + rng.standard_normal(n), "ranking", gamma_i=0.1)
 
@@ -73,28 +66,21 @@ def alike(model, n_folds, most=None):
 
 
 def errors(model, folds):
-    """|t-ACV - t-CV| of each rung, evaluated by Eq. 11;
-    and under "theta ..." the median error of its parameters.
-    """
-    full = fit(model, tolerance=1e-10)
-    reference, row = exact(full, folds, tolerance=1e-10), {}
+    """|t-ACV - t-CV| of each rung by Eq. 11; `theta RUNG`: the median error of its params."""
+    full = acv.fit(model, tolerance=1e-10)
+    reference, row = acv.exact(full, folds, tolerance=1e-10), {}
     for method in RUNGS:
         result = method(full, folds)
-        row[method.__name__] = abs(_mean(linearised(result)) - _mean(reference))
+        gap = pointwise(acv.linearised(result)).mean() - pointwise(reference).mean()
+        row[method.__name__] = abs(gap)
         row[f"theta {method.__name__}"] = np.median(
             np.linalg.norm(result.params - reference.params, axis=1)
         )
     return row
 
 
-def _mean(result):
-    return np.concatenate(result.losses).mean()
-
-
 def by_folds(kind, n, numbers, rng, most=None):
-    """`errors` against t - 1 for one data set of n labelled points, folds `alike`:
-    the theorems' rate is -2.
-    """
+    """`errors` against t - 1 for n labelled points, folds `alike`: the theorems' rate is -2."""
     model = KINDS[kind](n, rng)
     rows = [errors(model, alike(model, t, most)) for t in numbers]
     return pd.DataFrame(rows, index=pd.Index([t - 1 for t in numbers], name="t - 1"))
@@ -127,12 +113,6 @@ def _observed(model):
     return np.arange(model.n_sites) if model.observed is None else np.flatnonzero(model.observed)
 
 
-def slopes(table):
-    """d log(error) / d log(index) of each rung, by least squares."""
-    x = np.log(table.index.to_numpy(float))
-    return pd.Series({rung: float(np.polyfit(x, np.log(table[rung]), 1)[0]) for rung in table})
-
-
 def slopes_of(tables):
-    """`slopes` of each draw's table, one row a draw."""
+    """`ladders.slopes` of each draw's table, one row a draw."""
     return pd.DataFrame([slopes(table) for table in tables])

@@ -1,6 +1,4 @@
-"""Table 1 of Zhu and Liu (2021): seconds of t-fold CV run fold by fold, and of its
-approximation.
-"""
+"""Table 1 of Zhu and Liu (2021): seconds of t-fold CV fold by fold, and approximated."""
 
 import resource
 import sys

@@ -1,6 +1,4 @@
-"""Figures 3 and 4 of Giordano et al. (2019):
-leaving times out of a two-stage fit of gene expression.
-"""
+"""Figures 3 and 4 of Giordano et al. (2019): times left out of a fit of gene expression."""
 
 import itertools
 import warnings
@@ -12,13 +10,12 @@ import pandas as pd
 from scipy import optimize
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.methods.run import Run
-from acvlib.results import CVResult, Fit
+from acvlib.trials import UnconvergedFit
 
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.jacobian import TwoStageJacobian
-from ..gene_clusters.spline import spline_basis
+from ..gene_clusters.regression import spline_basis
 
 N_EARLY = 7  # times that are left out, of 14
 RUNGS = {
@@ -36,8 +33,8 @@ class Clustering(NamedTuple):
     """One df: the model, its fit, and by (estimate, times left out) a `CVResult`."""
 
     model: GeneClusters
-    fit: Fit
-    results: dict[tuple[str, int], CVResult]
+    fit: acv.Fit
+    results: dict[tuple[str, int], acv.CVResult]
 
 
 def left_out(size, n_early=N_EARLY):
@@ -46,9 +43,7 @@ def left_out(size, n_early=N_EARLY):
 
 
 def clustering(expression, hours, df, n_clusters=18, **settings):
-    """The model of genes (n_genes, n_times, n_replicates) on the spline basis of df degrees of
-    freedom.
-    """
+    """The model of genes (n_genes, n_times, n_replicates) on a spline basis of df."""
     return GeneClusters(expression, spline_basis(hours, df), n_clusters, **settings)
 
 
@@ -69,21 +64,6 @@ def cold_start(model, fit, folds, rng):
     for fold in run.folds:
         weights = acv.folds.weights(model.n_sites, fold)
         rows.append(model.solve(model.initial_params(rng, weights), weights).params)
-    return _finished(run, model, rows)
-
-
-def along_a_path(model, fit, folds, n_steps=8):
-    """Exact CV by following each solution while the fold's weight goes from 1 to 0.
-
-    A `CVResult` as from any rung.
-    """
-    run, rows = Run("along_a_path", fit, folds), []
-    for fold in run.folds:
-        params = fit.params
-        gone = 1.0 - acv.folds.weights(model.n_sites, fold)
-        for share in np.linspace(0.0, 1.0, n_steps + 1)[1:]:
-            params = model.solve(params, 1.0 - share * gone).params
-        rows.append(params)
     return _finished(run, model, rows)
 
 
@@ -116,36 +96,35 @@ def held_out_errors(model, result):
 
 
 def error_table(run, test_expression):
-    """`summary` of each estimate and of the error on test genes:
-    a DataFrame by (estimate, left_out).
-    """
+    """`summary` of each estimate and of test genes' errors, by (estimate, left_out)."""
     rows = {key: summary(held_out_errors(run.model, result)) for key, result in run.results.items()}
     test = summary(run.model.errors_on(test_expression, run.fit.params)[:, :N_EARLY])
     rows |= {("test", size): test for _, size in run.results}
     return pd.DataFrame(rows).T.rename_axis(["estimate", "left_out"])
 
 
-def stage_errors(run):
-    """Median distance from exact in standard errors, of the regressions and of the clustering:
-    by (rung, left_out).
-    """
+def stage_distances(run):
+    """Squared distances of both stages from exact, {(rung, left_out): {stage: (n_folds,)}}."""
     cut = run.model.split(run.fit.params)[0].size
     metric = run.fit.metric.tocsr()
-    parts = {"regressions": slice(None, cut), "clustering": slice(cut, None)}
-    rows = {}
+    stages = {"regressions": slice(None, cut), "clustering": slice(cut, None)}
+    away = {}
     for (name, size), result in run.results.items():
         gap = result.params - run.results["exact", size].params
-        squared = {
-            part: (gap[:, s] @ metric[s, s] * gap[:, s]).sum(axis=1) for part, s in parts.items()
+        away[name, size] = {
+            stage: (gap[:, s] @ metric[s, s] * gap[:, s]).sum(axis=1) for stage, s in stages.items()
         }
-        rows[name, size] = {part: np.sqrt(np.median(value)) for part, value in squared.items()}
-    return pd.DataFrame(rows).T.rename_axis(["estimate", "left_out"])
+    return away
+
+
+def stage_errors(run):
+    """Median distance of both stages from exact in standard errors, by (rung, left_out)."""
+    medians = pd.DataFrame(stage_distances(run)).T.map(np.median).astype(float)
+    return np.sqrt(medians).rename_axis(["estimate", "left_out"])
 
 
 def seconds_table(run):
-    """Seconds of the IJ and of all refits, scoring included, and of one refit:
-    a DataFrame by left_out.
-    """
+    """Seconds of the IJ, of all refits, scoring included, and of one refit, by left_out."""
     sizes = sorted({size for _, size in run.results})
     rows = [{name: run.results[name, size].seconds for name in ("ij", "exact")} for size in sizes]
     table = pd.DataFrame(rows, index=pd.Index(sizes, name="left_out"))
@@ -390,9 +369,7 @@ def influence(run, cluster):
 
 
 def figure3(runs, test_expression):
-    """Mean absolute errors of each run (by df): a DataFrame by (df, left_out),
-    one column an estimate.
-    """
+    """Mean absolute errors of each run, by (df, left_out), one column an estimate."""
     tables = {df: error_table(run, test_expression)["mean"].unstack(0) for df, run in runs.items()}
     return pd.concat(tables, names=["df"])
 
@@ -401,15 +378,6 @@ def add_cold_starts(run, rng, folds):
     """The run with the estimate "cold" beside the others, on `folds` by how many are left out."""
     cold = {("cold", k): cold_start(run.model, run.fit, some, rng) for k, some in folds.items()}
     return run._replace(results=run.results | cold)
-
-
-def jumps(run, size, tolerance=1e-3):
-    """Share of folds in which exact CV ends elsewhere than the path of solutions does,
-    in standard errors.
-    """
-    path = along_a_path(run.model, run.fit, left_out(size))
-    gap = run.fit.standard_errors_between(path.params, run.results["exact", size].params)
-    return float((gap > tolerance).mean())
 
 
 def assigned_by_kept_times(runs):
@@ -431,9 +399,7 @@ def furthest_from_one(ratios):
 
 
 def largest_clusters(model, params, n):
-    """For the n largest clusters: (genes that are in it, means less their own means (m, n_times);
-    mean curve).
-    """
+    """(genes less their means (m, n_times), mean curve) of the n largest clusters."""
     genes, clusters = model.split(params)
     positions = model.stage_two.positions(model.stage_one.unpack(genes))
     belongs = model.stage_two.memberships(clusters, positions).argmax(axis=1)
@@ -472,14 +438,8 @@ def _curves(run, size, gene, fold):
 
 
 def share_nearer(run, one, other):
-    """Share of folds in which one rung's clustering is nearer to exact CV's than another's,
-    in standard errors.
-    """
-    cut = run.model.split(run.fit.params)[0].size
-    metric, nearer = run.fit.metric.tocsr()[cut:, cut:], []
-    for size in sorted({size for _, size in run.results}):
-        exact = run.results["exact", size].params[:, cut:]
-        gaps = [run.results[name, size].params[:, cut:] - exact for name in (one, other)]
-        mine, theirs = ((gap @ metric * gap).sum(axis=1) for gap in gaps)
-        nearer.append(mine < theirs)
-    return float(np.concatenate(nearer).mean())
+    """Share of folds in which one rung's clustering is nearer to exact CV's than another's."""
+    away = stage_distances(run)
+    sizes = sorted({size for _, size in run.results})
+    pairs = [[away[name, size]["clustering"] for name in (one, other)] for size in sizes]
+    return float(np.concatenate([mine < theirs for mine, theirs in pairs]).mean())

@@ -12,14 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import fit
-from acvlib.folds import k_fold, leave_one_out
-from acvlib.methods.exact import exact
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
 from acvlib.models import FAMILIES, GLM
+
+from .. import ledger
+from .ladders import theta_table
 
 SIGNAL = {
     "logistic": (0.0, 1.9),
@@ -27,14 +24,9 @@ SIGNAL = {
     "probit": (0.0, 1.8),
     "gaussian": (0.0, 1.0),
 }
-RUNGS = {
-    "train": no_adjustment,
-    "ij": infinitesimal_jackknife,
-    "frozen": frozen_newton,
-    "ns": newton_step,
-    "exact": exact,
-}
-APPROXIMATE = {name: rung for name, rung in RUNGS.items() if rung is not exact}
+RUNGS = {"train": acv.no_adjustment, "ij": acv.infinitesimal_jackknife, "frozen": acv.frozen_newton}
+RUNGS |= {"ns": acv.newton_step, "exact": acv.exact}
+APPROXIMATE = {name: rung for name, rung in RUNGS.items() if rung is not acv.exact}
 
 
 class Truth(NamedTuple):
@@ -71,9 +63,7 @@ def error(family, y, mean):
 
 
 def left_out_means(model, result):
-    """E[y_n | x_n] at the params of the fold that leaves out n, for leave-one-out in order,
-    (n,).
-    """
+    """E[y_n | x_n] at the params of the fold that leaves out n, for leave-one-out, (n,)."""
     eta = np.einsum("nd,nd->n", model.design, result.params) + model.offset
     return model.family.mean(eta)
 
@@ -84,17 +74,17 @@ def one_data_set(family, n, dim, n_test, rng):
     """
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
-    full = fit(model)
-    results = run_rungs(model, full, leave_one_out(n))
+    full = acv.fit(model)
+    results = run_rungs(model, full, acv.folds.leave_one_out(n))
     row = {name: error(family, model.y, left_out_means(model, r)) for name, r in results.items()}
     row |= {f"loss_{name}": result.loss for name, result in results.items()}
     x, y = source.draw(n_test, rng)
     eta = full.params[0] + x @ full.params[1:]
     row["test"] = error(family, y, model.family.mean(eta))
     row["loss_test"] = float(model.family.loss(eta, y).mean())
-    tenth = run_rungs(model, full, k_fold(n, 10, rng))
-    row |= theta_errors(full, results)
-    row |= {f"ten_{name}": value for name, value in theta_errors(full, tenth).items()}
+    tenth = run_rungs(model, full, acv.folds.k_fold(n, 10, rng))
+    row |= theta_errors(results)
+    row |= {f"ten_{name}": value for name, value in theta_errors(tenth).items()}
     refitted = results["exact"].diagnostics["converged"]
     return row | {"family": family, "converged": bool(refitted.all())}
 
@@ -104,23 +94,17 @@ def run_rungs(model, full, folds):
     return {name: rung(full, folds) for name, rung in RUNGS.items()}
 
 
-def theta_errors(full, results):
+def theta_errors(results):
     """theta_*: median over folds of the distance from the exact refit, in standard errors;
     beats_train, beats_ij: shares of folds in which the frozen step is nearer than that rung;
     train_beats_ij: in which no adjustment is nearer than the IJ.
     """
-    distance = {
-        name: full.standard_errors_between(results[name].params, results["exact"].params)
-        for name in APPROXIMATE
+    distance = theta_table(results)
+    return distance.median().add_prefix("theta_").to_dict() | {
+        "beats_train": np.mean(distance.frozen < distance.train),
+        "beats_ij": np.mean(distance.frozen < distance.ij),
+        "train_beats_ij": np.mean(distance.train < distance.ij),
     }
-    medians = {f"theta_{name}": float(np.median(of)) for name, of in distance.items()}
-    pairs = {
-        "beats_train": ("frozen", "train"),
-        "beats_ij": ("frozen", "ij"),
-        "train_beats_ij": ("train", "ij"),
-    }
-    shares = {name: float(np.mean(distance[a] < distance[b])) for name, (a, b) in pairs.items()}
-    return medians | shares
 
 
 def figure1(families, n_sets, n, dim, n_test, rng):
@@ -138,15 +122,15 @@ LADDERS = {
 """Names of ladders to (family, which of the errors in its rows)."""
 
 
-def ladder_records(errors):
-    """(name, values over data sets, those of doing nothing) for each rung of each of LADDERS."""
+def record_ladders(errors):
+    """Record the errors of each rung of each of LADDERS, and where the frozen step is nearer."""
     for name, (family, kind) in LADDERS.items():
-        rows = errors[errors.family == family]
-        for short, rung in APPROXIMATE.items():
-            nothing = rows[f"{kind}theta_train"]
-            yield f"{name}.{rung.__name__}", rows[f"{kind}theta_{short}"], nothing
-        yield f"{name}.frozen_beats_none", rows[f"{kind}beats_train"], None
-        yield f"{name}.frozen_beats_ij", rows[f"{kind}beats_ij"], rows[f"{kind}train_beats_ij"]
+        rows, id = errors[errors.family == family], f"beyond.ladder.glm.{name}"
+        rungs = {f"{kind}theta_{short}": rung.__name__ for short, rung in APPROXIMATE.items()}
+        ledger.record_table(id, rows, None, rows[f"{kind}theta_train"], rungs)
+        ledger.record_draws(f"{id}.frozen_beats_none", rows[f"{kind}beats_train"])
+        nothing = rows[f"{kind}train_beats_ij"]
+        ledger.record_draws(f"{id}.frozen_beats_ij", rows[f"{kind}beats_ij"], baseline=nothing)
 
 
 def compared(errors):
@@ -180,15 +164,13 @@ def _medians(errors):
 
 
 def penalty_path(penalties, n, dim, n_test, rng, family="logistic"):
-    """Mean log loss by each rung and on test data at each penalty, a DataFrame indexed by
-    penalty.
-    """
+    """Mean log loss by each rung and on test data, indexed by penalty."""
     source = truth(family, dim, rng)
     (x, y), (x_test, y_test) = source.draw(n, rng), source.draw(n_test, rng)
-    folds, rows = leave_one_out(n), []
+    folds, rows = acv.folds.leave_one_out(n), []
     for penalty in penalties:
         model = GLM(x, y, family, penalty=penalty)
-        full = fit(model)
+        full = acv.fit(model)
         row = {name: result.loss for name, result in run_rungs(model, full, folds).items()}
         eta = full.params[0] + x_test @ full.params[1:]
         rows.append(row | {"test": float(model.family.loss(eta, y_test).mean())})

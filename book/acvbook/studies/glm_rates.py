@@ -1,21 +1,13 @@
-"""Corollary 1 and Theorem 1 of Giordano et al. (2019) on data,
-and the coverage of bootstrap intervals.
-"""
+"""Corollary 1 and Theorem 1 of Giordano et al. (2019), and coverage of the bootstrap."""
 
 import numpy as np
 import pandas as pd
 
-from acvlib import bootstrap
-from acvlib.derivatives import derivatives_of
-from acvlib.fit import fit
-from acvlib.folds import bootstrap_weights, leave_one_out
-from acvlib.methods.exact import exact
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
 from acvlib.models import GLM
 
 from ..theorem1 import theorem1
+from . import ladders
 from .glm_errors import truth
 
 DESIGNS = {
@@ -37,7 +29,7 @@ def _distance(result, reference):
     return np.linalg.norm(result.params - reference.params, axis=1)
 
 
-RUNGS = {"none": no_adjustment, "ij": infinitesimal_jackknife, "ns": newton_step}
+RUNGS = {"none": acv.no_adjustment, "ij": acv.infinitesimal_jackknife, "ns": acv.newton_step}
 
 
 def leave_k_out(design, sizes, k, dim, n_draws, rng):
@@ -54,21 +46,17 @@ def leave_k_out(design, sizes, k, dim, n_draws, rng):
 
 def _largest_errors(design, n, k, dim, rng):
     model = logistic_data(design, n, dim, rng)
-    full = fit(model, tolerance=1e-10)
-    pull = infinitesimal_jackknife(full, leave_one_out(n)).params[:, 0]
+    full = acv.fit(model, tolerance=1e-10)
+    pull = acv.infinitesimal_jackknife(full, acv.folds.leave_one_out(n)).params[:, 0]
     folds = np.sort(np.argsort(pull)[: n // k * k].reshape(-1, k), axis=1)
-    reference = exact(full, folds, tolerance=1e-10)
+    reference = acv.exact(full, folds, tolerance=1e-10)
     return {name: _distance(rung(full, folds), reference).max() for name, rung in RUNGS.items()}
 
 
 def slopes(table, columns=tuple(RUNGS)):
     """d log(column) / d log(n) by least squares, a row for each draw."""
-
-    def of_draw(rows):
-        logs = np.log(rows[list(columns)])
-        return pd.Series(np.polyfit(np.log(rows.n), logs, 1)[0], index=columns)
-
-    return pd.DataFrame({draw: of_draw(rows) for draw, rows in table.groupby("draw")}).T
+    by_draw = table.set_index("n").groupby("draw")
+    return pd.DataFrame({draw: ladders.slopes(rows, columns) for draw, rows in by_draw}).T
 
 
 def theorem1_on_data(settings, n_draws, rng):
@@ -92,11 +80,11 @@ def bounds_table(bounds):
 
 def _theorem1_row(n, dim, rng):
     model = logistic_data("bounded", n, dim, rng)
-    folds, full = leave_one_out(n), fit(model, tolerance=1e-10)
+    folds, full = acv.folds.leave_one_out(n), acv.fit(model, tolerance=1e-10)
     theorem = theorem1(full, folds)
-    reference = exact(full, folds, tolerance=1e-10)
-    actual = _distance(infinitesimal_jackknife(full, folds), reference)
-    none = _distance(no_adjustment(full, folds), reference)
+    reference = acv.exact(full, folds, tolerance=1e-10)
+    actual = _distance(acv.infinitesimal_jackknife(full, folds), reference)
+    none = _distance(acv.no_adjustment(full, folds), reference)
     row = {"n": n, "dim": dim, "delta": theorem.delta.max(), "limit": theorem.limit}
     return row | {
         "applies": theorem.applies.mean(),
@@ -123,16 +111,16 @@ def coverage(family, n_sets, n, dim, n_resamples, level, rng):
 def _coverage_row(family, n, dim, n_resamples, level, rng):
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
-    full, weights = fit(model), bootstrap_weights(n, n_resamples, rng)
+    full, weights = acv.fit(model), acv.folds.bootstrap_weights(n, n_resamples, rng)
     true = np.concatenate([[source.intercept], source.beta])
     params = {
         "none": np.tile(full.params, (n_resamples, 1)),
-        "ij": bootstrap.jackknife_params(full, weights),
-        "bootstrap": bootstrap.refits(full, weights),
+        "ij": acv.bootstrap.jackknife_params(full, weights),
+        "bootstrap": acv.bootstrap.refits(full, weights),
     }
     row, delta = {}, delta_errors(model, full)
     for name, resampled in params.items():
-        low, high = bootstrap.interval(resampled, level)
+        low, high = acv.bootstrap.interval(resampled, level)
         row |= {name: np.mean((low <= true) & (true <= high)), f"{name}_width": np.mean(high - low)}
         row[f"{name}_delta"] = np.mean(resampled.std(axis=0) / delta)
     return row
@@ -149,7 +137,7 @@ def coverage_table(covered, kinds):
 
 def delta_errors(model, full):
     """The delta method's standard errors, sqrt(diag(H^-1 sum_n g_n g_n' H^-1)), (D,)."""
-    gradients = derivatives_of(model).cross_matrix(full.params, np.ones(model.n_sites))
+    gradients = acv.derivatives_of(model).cross_matrix(full.params, np.ones(model.n_sites))
     return np.linalg.norm(full.hessian.solve(gradients), axis=1)
 
 

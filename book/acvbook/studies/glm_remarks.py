@@ -8,18 +8,12 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
 
-from acvlib import bootstrap
-from acvlib.derivatives import derivatives_of
-from acvlib.fit import UnconvergedFit, fit, fit_at
-from acvlib.folds import Folds, leave_one_out
-from acvlib.methods.exact import exact
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
 from acvlib.models import GLM
+from acvlib.trials import UnconvergedFit
 
 from .glm_errors import truth
+from .ladders import slope
 
 PENALTY = 1.0
 SMALL = np.geomspace(1e-5, 1e-4, 5)
@@ -42,23 +36,22 @@ def all_weight_on_one(family, sizes, dim, n_draws, rng):
 
 def _one_site_row(family, n, dim, rng):
     model = _penalised(family, n, dim, rng)
-    full = fit(model, tolerance=1e-10)
+    full = acv.fit(model, tolerance=1e-10)
     site = largest_gradient(model, full)
     ij, none = toward_one_site(model, full, site, np.array([1.0, *SMALL]))
     left_ij, left_none = _errors(model, full, 1.0 - np.eye(1, n, site))
-    slopes = np.polyfit(np.log(SMALL), np.log(np.transpose([ij[1:], none[1:]])), 1)[0]
     return {
         "relative": ij[0] / none[0],
         "left_out": left_ij[0] / left_none[0],
-        "order_ij": slopes[0],
-        "order_none": slopes[1],
+        "order_ij": slope(SMALL, ij[1:]),
+        "order_none": slope(SMALL, none[1:]),
     }
 
 
 def way_to_one_site(family, n, dim, shares, rng):
     """Errors none and ij on one data set, in standard errors, indexed by the share of the way."""
     model = _penalised(family, n, dim, rng)
-    full = fit(model, tolerance=1e-10)
+    full = acv.fit(model, tolerance=1e-10)
     ij, none = toward_one_site(model, full, largest_gradient(model, full), shares)
     index = pd.Index(shares, name="share of the way to all weight on one site")
     return pd.DataFrame({"none": none, "ij": ij}, index=index)
@@ -72,7 +65,7 @@ def _penalised(family, n, dim, rng):
 
 def largest_gradient(model, full):
     """The site whose gradient has the largest L1 norm at the fit."""
-    gradients = derivatives_of(model).cross_matrix(full.params, np.ones(model.n_sites))
+    gradients = acv.derivatives_of(model).cross_matrix(full.params, np.ones(model.n_sites))
     return int(np.argmax(abs(gradients).sum(axis=0)))
 
 
@@ -86,16 +79,16 @@ def toward_one_site(model, full, site, shares):
 
 
 def _errors(model, full, weights):
-    refits = bootstrap.refits(full, weights, tolerance=1e-10)
-    ij = bootstrap.jackknife_params(full, weights)
+    refits = acv.bootstrap.refits(full, weights, tolerance=1e-10)
+    ij = acv.bootstrap.jackknife_params(full, weights)
     return [full.standard_errors_between(of, refits) for of in (ij, full.params)]
 
 
 RUNGS = {
-    "none": no_adjustment,
-    "ij": infinitesimal_jackknife,
-    "frozen": frozen_newton,
-    "ns": newton_step,
+    "none": acv.no_adjustment,
+    "ij": acv.infinitesimal_jackknife,
+    "frozen": acv.frozen_newton,
+    "ns": acv.newton_step,
 }
 
 
@@ -108,10 +101,10 @@ def away_from_optimum(n, dim, tolerances, n_draws, rng):
     rows = []
     for draw in range(n_draws):
         model = GLM(*truth("logistic", dim, rng).draw(n, rng))
-        best = fit(model, tolerance=1e-10)
-        reference = exact(best, leave_one_out(n)).params
+        best = acv.fit(model, tolerance=1e-10)
+        reference = acv.exact(best, acv.folds.leave_one_out(n)).params
         for tolerance in tolerances:
-            end = fit_at(model, bfgs(model, np.zeros(dim + 1), np.ones(n), tolerance))
+            end = acv.fit_at(model, bfgs(model, np.zeros(dim + 1), np.ones(n), tolerance))
             row = {"draw": draw, "tolerance": tolerance}
             rows.append(row | _errors_from(model, end, best, reference))
     return pd.DataFrame(rows)
@@ -119,7 +112,7 @@ def away_from_optimum(n, dim, tolerances, n_draws, rng):
 
 def _errors_from(model, end, best, reference):
     row = {"distance": float(best.standard_errors_between(end.params, best.params))}
-    folds = leave_one_out(model.n_sites)
+    folds = acv.folds.leave_one_out(model.n_sites)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # which is what is studied
         for name, rung in RUNGS.items():
@@ -154,15 +147,15 @@ def match_of_optimisers(n, dim, n_folds, n_draws, rng):
 def _match(model, n_folds):
     ones = np.ones(model.n_sites)
     end = bfgs(model, np.zeros(model.n_params), ones)
-    root = np.linalg.cholesky(np.asarray(derivatives_of(model).hessian(end, ones)))
-    best = fit(model, tolerance=1e-10)
+    root = np.linalg.cholesky(np.asarray(acv.derivatives_of(model).hessian(end, ones)))
+    best = acv.fit(model, tolerance=1e-10)
 
     def second(model, start, weights):
         return trust_region(model, start, weights, root)
 
     row = {}
     for name, optimiser in {"bfgs": bfgs, "second": second}.items():
-        full = fit_at(model, optimiser(model, end, ones))
+        full = acv.fit_at(model, optimiser(model, end, ones))
         row[name] = mismatch(model, full, n_folds, optimiser)
         row[f"{name}_distance"] = float(best.standard_errors_between(full.params, best.params))
     return row
@@ -175,7 +168,7 @@ def mismatch(model, full, n_folds, optimiser):
     refits = np.array([optimiser(model, full.params, row) for row in weights])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
-        ij = infinitesimal_jackknife(full, Folds(sites)).params
+        ij = acv.infinitesimal_jackknife(full, acv.Folds(sites)).params
     errors, moves = (full.standard_errors_between(a, refits) for a in (ij, full.params))
     return np.median(errors) / np.median(moves)
 
@@ -196,7 +189,7 @@ def trust_region(model, start, weights, root):
         return found, gradient @ inverse
 
     def hessian(moved):
-        full = np.asarray(derivatives_of(model).hessian(inverse @ moved, weights))
+        full = np.asarray(acv.derivatives_of(model).hessian(inverse @ moved, weights))
         return inverse.T @ full @ inverse / model.n_sites
 
     options = {"gtol": 1e-10}
@@ -207,7 +200,7 @@ def trust_region(model, start, weights, root):
 
 
 def _mean_loss(model, weights):
-    derivatives = derivatives_of(model)
+    derivatives = acv.derivatives_of(model)
 
     def function(params):
         value, gradient = derivatives.value_and_gradient(params, weights)

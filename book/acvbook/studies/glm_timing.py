@@ -5,19 +5,13 @@ At N = 10 and 100 there are fewer rows than parameters, where logistic regressio
 only with a penalty: it has one, of PENALTY, at all sizes.
 """
 
-import time
-
-import numpy as np
 import pandas as pd
 
-from acvlib.fit import fit
-from acvlib.folds import leave_one_out
-from acvlib.methods.exact import exact
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
 from acvlib.models import GLM
 
 from .glm_errors import truth
+from .ladders import seconds, slope
 
 PENALTY = 1.0
 
@@ -38,19 +32,19 @@ def figure2(sizes, dim, n_draws, rng, often=10_000):
     )
 
 
-def beside(seconds, authors):
+def beside(timed, authors):
     """Medians over draws by n, and the authors' ratio; theirs is nearest to `with_fit`."""
-    table = seconds.drop(columns="draw").groupby("n").median()
+    table = timed.drop(columns="draw").groupby("n").median()
     if authors is None:
         return table
     return table.assign(authors=authors.exact / authors.ij)
 
 
-def growth(seconds, column="ratio"):
+def growth(timed, column="ratio"):
     """The slope of log column on log n in each draw, over the sizes that all draws have."""
-    counts = seconds.groupby("n").draw.nunique()
-    rows = seconds[seconds.n.map(counts) == seconds.draw.nunique()]
-    return [np.polyfit(np.log(of.n), np.log(of[column]), 1)[0] for _, of in rows.groupby("draw")]
+    counts = timed.groupby("n").draw.nunique()
+    rows = timed[timed.n.map(counts) == timed.draw.nunique()]
+    return [slope(of.n, of[column]) for _, of in rows.groupby("draw")]
 
 
 def _model(source, n, rng):
@@ -62,23 +56,14 @@ def _model(source, n, rng):
 
 
 def _times(model):
-    """Least of five times, of which other work on the machine spoils some; exact once,
-    or five times if short.
-    """
-    folds, short = leave_one_out(model.n_sites), model.n_sites <= 2500
-    seconds, full = _least(lambda: fit(model), 5)
-    times = {"fit": seconds}
-    for name, rung in {"ij": infinitesimal_jackknife, "ns": newton_step, "exact": exact}.items():
-        repeats = 5 if short or rung is not exact else 1
-        times[name], result = _least(lambda rung=rung: rung(full, folds), repeats)
-    return times | {"unconverged": int((~result.diagnostics["converged"]).sum())}
-
-
-def _least(function, repeats):
-    """(least seconds, last result) of several calls."""
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        result = function()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds), result
+    """Least of five times, as other work spoils some; exact once where it is long."""
+    folds, full = acv.folds.leave_one_out(model.n_sites), acv.fit(model)
+    refits = []
+    often = 5 if model.n_sites <= 2500 else 1
+    return {
+        "fit": min(seconds(lambda: acv.fit(model), 5)),
+        "ij": min(seconds(lambda: acv.infinitesimal_jackknife(full, folds), 5)),
+        "ns": min(seconds(lambda: acv.newton_step(full, folds), 5)),
+        "exact": min(seconds(lambda: refits.append(acv.exact(full, folds)), often)),
+        "unconverged": int((~refits[0].diagnostics["converged"]).sum()),
+    }

@@ -21,9 +21,7 @@ LAWS = {
 
 
 def _sparse(rng, shape, share):
-    """0 but for a share of +-1 / sqrt(share): variance 1,
-    and the heavier in the tails the smaller the share.
-    """
+    """0 but for a share of +-1 / sqrt(share): variance 1, heavy tails where it is small."""
     return rng.choice([-1.0, 1.0], shape) * (rng.random(shape) < share) / np.sqrt(share)
 
 
@@ -67,9 +65,7 @@ def tails(settings, n_repeats, rng):
 
 
 def rate(table):
-    """The slope of log standard deviation of the gradient's mean on log n,
-    common to all laws and dimensions.
-    """
+    """The slope of the log sd of the gradient's mean on log n, common to laws and dims."""
     logs = pd.DataFrame({"n": np.log(table.n), "sd": np.log(table.scaled_sd * table.t)})
     within = logs - logs.groupby([table.law, table.dim]).transform("mean")
     return float(within.n @ within.sd / (within.n @ within.n))

@@ -1,23 +1,18 @@
-"""Algorithm 4 of Ghosh et al. (2020), which the paper derives and does not run:
-labels of single words left out.
-"""
+"""Algorithm 4 of Ghosh et al. (2020), not run there: labels of single words left out."""
 
 from itertools import product
 
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import TOLERANCE, fit_at
-from acvlib.folds import Folds
-from acvlib.methods.exact import exact
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
+from acvlib.fit import TOLERANCE
 from acvlib.models import LinearChainCRF
 from acvlib.weighting import hide_labels
 
-RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step)
+from .ladders import theta_table
+
+RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step)
 SHORT = {
     "no_adjustment": "none",
     "infinitesimal_jackknife": "ij",
@@ -27,57 +22,38 @@ SHORT = {
 
 
 def within(model, full):
-    """The same CRF with tokens as sites, and its `Fit`, which is at the same optimum:
-    no label is hidden yet.
-    """
+    """The same CRF with tokens as sites, and its `Fit`, at the same optimum."""
     tokens = LinearChainCRF(model.emissions, model.labels, model.ridge, hide_labels)
-    return tokens, fit_at(tokens, full.params)
+    return tokens, acv.fit_at(tokens, full.params)
 
 
 def ladder(model, full, folds, tolerance=TOLERANCE):
     """All rungs on folds of tokens, a dict of `CVResult`; `exact` to the tolerance."""
     found = {rung.__name__: rung(full, folds) for rung in RUNGS}
-    return found | {"exact": exact(full, folds, tolerance)}
+    return found | {"exact": acv.exact(full, folds, tolerance)}
 
 
 def table(results):
-    """One row a fold: its loss, exact; and for each other rung the parameter error in standard
-    errors of the fit.
+    """One row a fold: its loss, exact; how far the refit moves, and each other rung's parameter
+    error, in standard errors of the fit.
     """
-    reference = results["exact"]
-    between = reference.fit.standard_errors_between
-    columns = {
-        "loss": reference.fold_totals,
-        "move": between(reference.params, reference.fit.params),
-    }
-    return pd.DataFrame(
-        columns
-        | {
-            name: between(r.params, reference.params)
-            for name, r in results.items()
-            if name != "exact"
-        }
-    )
+    errors = theta_table(results)
+    before = {"loss": results["exact"].fold_totals, "move": errors.no_adjustment}
+    return pd.DataFrame(before).join(errors)
+
+
+def loss_errors(results):
+    """|loss - exact loss| of each fold, (n_folds, rungs)."""
+    totals = pd.DataFrame({name: r.fold_totals for name, r in results.items()})
+    return abs(totals.sub(totals.exact, axis=0)).drop(columns="exact")
 
 
 def summary(results, rows=slice(None)):
-    """One row a rung: median and largest parameter error, mean error of the loss,
-    over folds numbered `rows`.
-    """
-    errors, reference = table(results).loc[rows], results["exact"]
-    return pd.DataFrame(
-        {
-            name: {
-                "theta_error": errors[name].median(),
-                "theta_error_max": errors[name].max(),
-                "loss_error": np.abs(result.fold_totals - reference.fold_totals)[
-                    errors.index
-                ].mean(),
-            }
-            for name, result in results.items()
-            if name != "exact"
-        }
-    ).T.rename_axis("rung")
+    """Median and largest parameter error and mean error of the loss, over folds `rows`."""
+    errors = theta_table(results).loc[rows]
+    losses = loss_errors(results).loc[errors.index]
+    columns = {"theta_error": errors.median(), "theta_error_max": errors.max()}
+    return pd.DataFrame(columns | {"loss_error": losses.mean()}).rename_axis("rung")
 
 
 def hardest(results, rows=slice(None), share=0.1):
@@ -93,8 +69,7 @@ def ratios(results, draws):
     median parameter error (`theta`), that of the hardest tenth (`worst`), and the mean absolute
     error of the losses (`loss`).
     """
-    errors, reference = table(results), results["exact"].fold_totals
-    gaps = pd.DataFrame({name: abs(r.fold_totals - reference) for name, r in results.items()})
+    errors, gaps = table(results), loss_errors(results)
     rows = []
     for draw in draws:
         folds, worst = errors.index[draw], hardest(results, draw)
@@ -119,17 +94,14 @@ def largest_odds(model, params, folds):
     """
     found = []
     for fold in folds:
-        losses = model.derivatives.heldout(params, Folds(np.asarray(fold)[:, None]))
+        losses = model.derivatives.heldout(params, acv.Folds(np.asarray(fold)[:, None]))
         found.append(np.exp(np.max(np.concatenate(list(losses)))))
     return np.array(found)
 
 
 def enumeration_gap(model, params, rng, n_sentences=20, longest=4):
-    """The largest |F - enumeration| over short sentences with random labels hidden,
-    one sentence at a time.
-
-    Enumeration: -log of the summed probabilities of all label sequences that agree with what is
-    known.
+    """The largest |F - enumeration| over short sentences with random labels hidden, one at a time:
+    -log of the summed probabilities of all label sequences that agree with what is known.
     """
     lengths = np.array([len(tags) for tags in model.labels])
     short = np.flatnonzero(lengths <= longest)
@@ -139,13 +111,8 @@ def enumeration_gap(model, params, rng, n_sentences=20, longest=4):
         known = rng.integers(0, 2, lengths[n]).astype(float)
         value, _ = one.derivatives.value_and_gradient(params, known)
         ridge = 0.5 * model.ridge * params @ params
-        gaps.append(
-            abs(
-                value
-                - ridge
-                - enumerated(one.emissions[0], one.labels[0], known, one.unpack(params))
-            )
-        )
+        summed = enumerated(one.emissions[0], one.labels[0], known, one.unpack(params))
+        gaps.append(abs(value - ridge - summed))
     return max(gaps)
 
 

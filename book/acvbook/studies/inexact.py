@@ -16,11 +16,7 @@ not of one site.
 import numpy as np
 import pandas as pd
 
-from acvlib.derivatives import derivatives_of
-from acvlib.fit import fit_at
-from acvlib.folds import Folds
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
+import acvlib as acv
 from acvlib.parallel import track
 
 from .crf_epochs import at_iterate
@@ -36,13 +32,11 @@ def way(start, stop):
 
 def pulls(model, params, folds):
     """g_o = sum over the fold of d2F / dparams dw at params and w = 1, (n_folds, D)."""
-    return -derivatives_of(model).cross(params, Folds.of(folds, model))
+    return -acv.derivatives_of(model).cross(params, acv.Folds.of(folds, model))
 
 
 def loss_slopes(model, params, folds):
-    """Gradients of the folds' held-out losses at each fold's params (n_folds, D),
-    by central differences.
-    """
+    """Gradients of held-out losses at each fold's params (n_folds, D), by differences."""
     slopes = np.empty_like(params)
     for d, move in enumerate(STEP * np.eye(params.shape[1])):
         ahead, behind = (_fold_losses(model, params + sign * move, folds) for sign in (1, -1))
@@ -51,7 +45,7 @@ def loss_slopes(model, params, folds):
 
 
 def _fold_losses(model, params, folds):
-    losses = derivatives_of(model).heldout(params, Folds.of(folds, model))
+    losses = acv.derivatives_of(model).heldout(params, acv.Folds.of(folds, model))
     return np.array([each.sum() for each in losses])
 
 
@@ -72,7 +66,7 @@ class Path:
     def __init__(self, model, full, params, folds, own_slopes=None):
         self.places = way(full.params, params)
         ones = np.ones(model.n_sites)
-        hessian = derivatives_of(model).hessian
+        hessian = acv.derivatives_of(model).hessian
         self.hessians = np.array([np.asarray(hessian(place, ones)) for place in self.places])
         self.pulls = np.array([pulls(model, place, folds) for place in self.places])
         slopes = own_slopes or (lambda p: loss_slopes(model, p, folds))
@@ -81,9 +75,7 @@ class Path:
         )
 
     def _jackknife(self, end):
-        """Each fold's params by the infinitesimal jackknife from one end of the way, (n_folds,
-        D).
-        """
+        """Each fold's params by the jackknife from one end of the way, (n_folds, D)."""
         return self.places[end] + np.linalg.solve(self.hessians[end], self.pulls[end].T).T
 
     def constants(self, root, rows=slice(None)):
@@ -114,11 +106,11 @@ def proposition2(model, full, iterates, folds, reference, own_slopes=None, draws
     looked at; *_se: in standard errors.
     """
     draws = (slice(None),) if draws is None else draws
-    optimal = infinitesimal_jackknife(full, folds)
+    optimal = acv.infinitesimal_jackknife(full, folds)
     roots = {"": np.eye(len(full.params)), "_se": np.linalg.cholesky(np.asarray(full.metric))}
     table = {}
     for label, params in track(list(iterates.items()), "Proposition 2"):
-        rungs = (no_adjustment, infinitesimal_jackknife)
+        rungs = (acv.no_adjustment, acv.infinitesimal_jackknife)
         here, results = at_iterate(model, params, folds, rungs)
         path = Path(model, full, params, folds, own_slopes)
         for draw, rows in enumerate(draws):
@@ -162,7 +154,7 @@ def convex_iterates(model, iterates, n):
     is positive definite; a dict by number. The optimum itself, where the distance is rounding, is
     left out.
     """
-    decrements = np.array([fit_at(model, params).newton_decrement for params in iterates])
+    decrements = np.array([acv.fit_at(model, params).newton_decrement for params in iterates])
     good = np.isfinite(decrements) & (decrements > 1e-3)
     first = np.max(np.flatnonzero(~np.isfinite(decrements)), initial=-1) + 1
     tail = np.flatnonzero(good[first:]) + first

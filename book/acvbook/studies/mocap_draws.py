@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from acvlib.compare import theta_errors
-
+from .ladders import against_exact
 from .mocap_fits import emissions, fit_all, known_variance, split
 from .mocap_orders import leave_one_sequence_out
-from .mocap_steps import agreement
 
 REFERENCE = "AR(1)"
 
@@ -94,16 +92,21 @@ def summary(studied):
     what the rung adds to no adjustment; beats_none, beats_ij: in how many folds, as a share, its
     parameters are nearer to exact.
     """
-    rows = {}
+    tables = {}
     for name, result in studied.items():
         reference = studied[REFERENCE]
-        theta = {rung: theta_errors(result.rungs["exact"], cv) for rung, cv in result.rungs.items()}
-        for rung, cv in result.rungs.items():
-            margin = _margin(cv.fold_losses, reference.rungs[rung].fold_losses)
-            rows[name, rung] = {"over_ar1": margin} | _rung(rung, result.rungs, theta)
-        margin = _margin(result.test, reference.test)
-        rows[name, "test"] = {"loss": result.test.mean(), "over_ar1": margin}
-    return pd.DataFrame(rows).T.rename_axis(["model", "rung"])
+        table = against_exact(result.rungs, lambda cv: cv.fold_losses)
+        exact = result.rungs["exact"]
+        of_mean = exact.fold_losses.std(ddof=1) / np.sqrt(exact.n_sites)
+        over = {
+            rung: _margin(cv.fold_losses, reference.rungs[rung].fold_losses)
+            for rung, cv in result.rungs.items()
+        }
+        table = table.assign(over_ar1=pd.Series(over), gap=abs(table.bias) / of_mean)
+        table = table.fillna({"differences": 0.0})
+        test = {"loss": result.test.mean(), "over_ar1": _margin(result.test, reference.test)}
+        tables[name] = pd.concat([table, pd.DataFrame(test, pd.Index(["test"], name="rung"))])
+    return pd.concat(tables, names=["model"])
 
 
 def _margin(losses, reference):
@@ -111,23 +114,6 @@ def _margin(losses, reference):
     difference = losses - reference
     spread = difference.std(ddof=1)
     return difference.mean() / spread * np.sqrt(len(losses)) if spread else 0.0
-
-
-def _rung(rung, rungs, theta):
-    cv, exact, none = rungs[rung], rungs["exact"], rungs["no_adjustment"]
-    losses, errors = exact.fold_losses, theta[rung]
-    standard_error = losses.std(ddof=1) / np.sqrt(cv.n_sites)
-    return {
-        "loss": cv.loss,
-        "gap": abs(cv.loss - exact.loss) / standard_error,
-        "theta": np.median(errors),
-        "share": np.median(errors) / np.median(theta["no_adjustment"]),
-        "differences": agreement(cv.fold_losses - none.fold_losses, losses - none.fold_losses),
-        "beats_none": (errors < theta["no_adjustment"]).mean(),
-        "beats_ij": (errors < theta["infinitesimal_jackknife"]).mean(),
-        "indefinite": 0 if cv.indefinite is None else int(cv.indefinite.sum()),
-        "unconverged": int((~exact.diagnostics["converged"]).sum()),
-    }
 
 
 def winners_of(table):

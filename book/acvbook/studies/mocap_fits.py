@@ -1,6 +1,4 @@
-"""The fits behind Figure 6 of Ghosh et al. (2020): everything estimated from several starts,
-then the states alone.
-"""
+"""The fits behind Figure 6 of Ghosh et al. (2020): first everything, then the states alone."""
 
 import time
 from dataclasses import replace
@@ -25,9 +23,7 @@ N_ROUNDS, N_SHAKES = (
 
 
 class Fitted(NamedTuple):
-    """A model whose initial, transitions and sigma are held at `whole`,
-    the MAP of everything, and its fit.
-    """
+    """A model with all but its states held at `whole`, the MAP of everything, and its fit."""
 
     name: str
     model: HMM
@@ -46,9 +42,7 @@ def emissions(orders=(0, 1, 2, 3, 4, 5), neural=(1,)):
 
 
 def known_variance(chosen, variance):
-    """The same emissions, their sigma^2 known: by a prior so narrow that the data do not move
-    it.
-    """
+    """The same emissions, their sigma^2 known: by a prior that data do not move."""
     prior = KNOWN, KNOWN * variance
     return {name: replace(emission, variance_prior=prior) for name, emission in chosen.items()}
 
@@ -146,16 +140,12 @@ def states(one):
 
 
 def states_of(one, n):
-    """The likeliest state of each frame of sequence n under a `Fitted`,
-    the frames only looked back at left out.
-    """
+    """The likeliest states of sequence n, without frames that are only looked back at."""
     return states(one)[one.model.pieces()[n]]
 
 
 def fit_all(sequences, n_states, chosen, rng, n_restarts, context=CONTEXT, **settings):
-    """A `Fitted` for each emission by name;
-    AR(1)'s states are one more start of those that follow it.
-    """
+    """A `Fitted` for each emission by name; AR(1)'s states start those that follow it."""
     labels, found = None, {}
     for name, emission in chosen.items():
         found[name] = fitted(

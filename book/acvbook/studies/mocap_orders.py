@@ -1,17 +1,18 @@
-"""Figure 6 of Ghosh et al. (2020): which emission describes a new recording best,
-by exact and approximate CV.
-"""
+"""Figure 6 of Ghosh et al. (2020): which emission describes a new recording best."""
 
-import time
+import tracemalloc
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from joblib import parallel_config
+from threadpoolctl import threadpool_limits
 
-from acvlib.compare import theta_errors
 from acvlib.folds import leave_one_out
 from acvlib.methods.ladder import ladder
+from acvlib.methods.newton_step import newton_step
 
+from .ladders import seconds, theta_table
 from .mocap_fits import Fitted
 
 
@@ -33,9 +34,7 @@ def leave_one_sequence_out(one, test, numbers=None):
 
 
 def losses(studied):
-    """Mean loss of a sequence by rung and on test data, and standard errors:
-    columns (model, se_model), rows models.
-    """
+    """Mean loss of a sequence by rung and on test data, and its standard error, by model."""
     rows = {}
     for name, result in studied.items():
         row = {rung: cv.loss for rung, cv in result.rungs.items()} | {"test": result.test.mean()}
@@ -49,59 +48,18 @@ def means(table):
     return table[[column for column in table if not column.startswith("se_")]].astype(float).T
 
 
-def errors(studied):
-    """A row for each model and rung: how far its losses and parameters are from the exact
-    refits'.
-    """
-    rows = [
-        _errors(name, cv, result)
-        for name, result in studied.items()
-        for cv in result.rungs.values()
-    ]
-    return pd.DataFrame(rows).set_index(["model", "rung"])
-
-
-def _errors(name, cv, result):
-    exact = result.rungs["exact"]
-    gap, theta = cv.fold_losses - exact.fold_losses, theta_errors(exact, cv)
-    return {
-        "model": name,
-        "rung": cv.method,
-        "bias": gap.mean(),
-        "mean_error": abs(gap).mean(),
-        "median_error": np.median(abs(gap)),
-        "correlation": np.corrcoef(cv.fold_losses, exact.fold_losses)[0, 1],
-        "theta": np.median(theta),
-        "theta_max": theta.max(),
-        "indefinite": _marked(cv),
-    }
-
-
-def _marked(cv):
-    """How many folds a Newton step marks as indefinite; 0 by the other rungs."""
-    return int(cv.indefinite.sum()) if cv.method == "newton_step" else 0
-
-
 MOVES = (0.0, 5.0, 10.0, 20.0, np.inf)  # standard errors between which folds are counted together
 
 
 def errors_by_move(result):
-    """Median parameter errors of the folds whose exact refit moves so far,
-    in standard errors: a row a range.
-    """
-    exact = result.rungs["exact"]
-    moves = exact.fit.standard_errors_between(exact.params, exact.fit.params)
-    columns = {
-        name: theta_errors(exact, cv) for name, cv in result.rungs.items() if name != "exact"
-    }
-    groups = pd.DataFrame(columns).groupby(pd.cut(moves, MOVES), observed=True)
+    """Median parameter errors of the folds whose exact refit moves so far: a row a range."""
+    table = theta_table(result.rungs)
+    groups = table.groupby(pd.cut(table.no_adjustment, MOVES), observed=True)
     return groups.median().assign(folds=groups.size()).rename_axis("refit moves by")
 
 
 def costs(studied, repeats=3):
-    """D, seconds of the fit, of one log p with gradient and of each rung,
-    and the rungs in such gradients.
-    """
+    """D, seconds of the fit, of one log p with gradient and of each rung."""
     rows = {name: _costs(result, repeats) for name, result in studied.items()}
     return pd.DataFrame(rows).T.rename_axis("model")
 
@@ -109,24 +67,15 @@ def costs(studied, repeats=3):
 def _costs(result, repeats):
     model, params = result.fitted.model, result.fitted.fit.params
     gradient = gradient_seconds(model, params, repeats)
-    seconds = {name: cv.seconds for name, cv in result.rungs.items()}
-    return {"D": model.n_params, "fit": result.fitted.seconds, "gradient": gradient} | seconds
+    by_rung = {name: cv.seconds for name, cv in result.rungs.items()}
+    return {"D": model.n_params, "fit": result.fitted.seconds, "gradient": gradient} | by_rung
 
 
 def gradient_seconds(model, params, repeats=3):
     """Median seconds of one log p with gradient."""
     ones = np.ones(model.n_sites)
-    return median_seconds(lambda: model.derivatives.value_and_gradient(params, ones), repeats)
-
-
-def median_seconds(function, repeats):
-    """Median wall clock of repeated calls."""
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - started)
-    return float(np.median(times))
+    calls = seconds(lambda: model.derivatives.value_and_gradient(params, ones), repeats)
+    return float(np.median(calls))
 
 
 def unconverged(studied):
@@ -150,3 +99,56 @@ def key(name):
 def winners(table):
     """The model of least loss by each column of `losses` that is a rung or the test."""
     return means(table).idxmin(axis=1).to_dict()
+
+
+def minutes(studied):
+    """Minutes that the fits and all their rungs took."""
+    results = studied.values()
+    rungs = sum(cv.seconds for result in results for cv in result.rungs.values())
+    return (rungs + sum(result.fitted.seconds for result in results)) / 60.0
+
+
+def newton_gigabytes(result):
+    """(all, dense): the most memory that the Newton steps of all folds hold at a time, in
+    gigabytes, as Python counts its arrays; and what one dense D x D Hessian takes.
+    """
+    model, full = result.fitted.model, result.fitted.fit
+    tracemalloc.start()
+    newton_step(full, leave_one_out(model.n_sites))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / 1e9, 8 * model.n_params**2 / 1e9
+
+
+def solves(result, repeats=5):
+    """Seconds of all IJ and all NS solves to a relative residual of 1e-6, and both as ratios;
+    one thread each.
+
+    ij counts the gradients of all sequences and the solves; ns the fold gradients, blocks and
+    solves. ij_in_gradients: over one log p with gradient. All are medians of `repeats`. `result` is
+    a `mocap_orders.Orders`.
+    """
+    model, params = result.fitted.model, result.fitted.fit.params
+    derivatives, folds = model.derivatives, leave_one_out(model.n_sites)
+
+    def ij():
+        hessian = derivatives.hessian(params, np.ones(model.n_sites))
+        return hessian.solve(derivatives.cross(params, folds).T)
+
+    def ns():
+        _, gradients = derivatives.fold_gradients(params, folds, values=False)
+        return derivatives.fold_hessians(params, folds).solve(gradients)
+
+    with threadpool_limits(1), parallel_config("threading", n_jobs=1):
+        unit = gradient_seconds(model, params, repeats)
+        ij, ns = (float(np.median(seconds(solve, repeats))) for solve in (ij, ns))
+    return {"gradient": unit, "ij": ij, "ns": ns, "ij_in_gradients": ij / unit, "ns_to_ij": ns / ij}
+
+
+def largest_residual(result):
+    """The largest relative residual of the IJ's folds, by accurate products."""
+    model, full = result.fitted.model, result.fitted.fit
+    ij = result.rungs["infinitesimal_jackknife"]
+    b = model.derivatives.cross(full.params, ij.folds)
+    left = b - (full.params - ij.params) @ full.hessian
+    return float((np.linalg.norm(left, axis=1) / np.linalg.norm(b, axis=1)).max())

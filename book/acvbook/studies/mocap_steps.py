@@ -1,15 +1,13 @@
-"""Figures 7 and 8 of Ghosh et al. (2020): frames of one recording left out at random,
-in blocks, or at its end.
-"""
+"""Figures 7 and 8 of Ghosh et al. (2020): frames left out at random, in blocks, at the end."""
 
 import numpy as np
 import pandas as pd
 
-from acvlib.compare import theta_errors
 from acvlib.folds import contiguous, iid, leave_future_out
 from acvlib.methods.ladder import ladder
 from acvlib.models.hmm.emissions import AutoRegression, NeuralAutoRegression
 
+from .ladders import against_exact, pointwise
 from .mocap_fits import AS_THEY_COME, Fitted, fitted, known_variance, states
 
 SCHEMES = {"iid": iid, "contiguous": contiguous}
@@ -81,43 +79,15 @@ def future(one: Fitted, first, every=1):
     return ladder(one.fit, leave_future_out(one.model.n_sites, starts, observed=one.model.observed))
 
 
-def all_losses(result):
-    """-log p(x_t | x outside the fold) of every left-out frame, folds one after another."""
-    return np.concatenate(result.losses)
-
-
 def first_losses(result):
     """-log p(x_t | x before t) of the first left-out frame of each fold, (n_folds,)."""
     return np.array([losses[0] for losses in result.losses])
 
 
-def table(results, of=all_losses):
-    """How far pointwise losses and parameters are from the exact refits', a row for each setting
-    and rung.
-
-    differences: the correlation with exact of what a rung adds to no adjustment; share: its median
-    parameter error over that of no adjustment.
-    """
-    rows = [_row(key, cv, rungs, of) for key, rungs in results.items() for cv in rungs.values()]
-    return pd.DataFrame(rows).set_index(["setting", "rung"])
-
-
-def _row(key, cv, rungs, of):
-    exact, none = rungs["exact"], rungs["no_adjustment"]
-    gap, theta = of(cv) - of(exact), theta_errors(exact, cv)
-    return {
-        "setting": key if isinstance(key, str) else f"{key[0]} {key[1]} %",
-        "rung": cv.method,
-        "mean_error": abs(gap).mean(),
-        "correlation": np.corrcoef(of(cv), of(exact))[0, 1],
-        "differences": agreement(of(cv) - of(none), of(exact) - of(none)),
-        "theta": np.median(theta),
-        "theta_max": theta.max(),
-        "share": np.median(theta) / np.median(theta_errors(exact, none)),
-        "seconds": cv.seconds,
+def table(results, losses_of=pointwise):
+    """`ladders.against_exact`, a row for each setting and rung."""
+    tables = {
+        key if isinstance(key, str) else f"{key[0]} {key[1]} %": against_exact(rungs, losses_of)
+        for key, rungs in results.items()
     }
-
-
-def agreement(a, b):
-    """Their correlation; 0 where one of them does not vary."""
-    return np.corrcoef(a, b)[0, 1] if np.ptp(a) and np.ptp(b) else 0.0
+    return pd.concat(tables, names=["setting"]).fillna({"differences": 0.0})

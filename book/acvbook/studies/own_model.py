@@ -11,6 +11,8 @@ import pandas as pd
 
 import acvlib as acv
 
+from .ladders import seconds, theta_table
+
 
 def source_lines(written: Any) -> int:
     """Lines with code in them: of a function, or of a class, its first line and its functions'.
@@ -27,16 +29,12 @@ def source_lines(written: Any) -> int:
 def theta_errors(
     draw: Callable[[np.random.Generator], Any], n_draws: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Median parameter error of each rung, in standard errors; one row a draw of a model's data and
-    of 20 blocks of 2.5 %.
-    """
+    """Median parameter error of each rung; one row a draw of data and of 20 blocks of 2.5 %."""
     rows = []
     for _ in range(n_draws):
         model = draw(rng)
         folds = acv.folds.contiguous(model.n_sites, percent=2.5, n_folds=20, rng=rng)
-        rungs = acv.ladder(acv.fit(model), folds)
-        exact = rungs.pop("exact")
-        rows.append({name: np.median(acv.theta_errors(exact, r)) for name, r in rungs.items()})
+        rows.append(theta_table(acv.ladder(acv.fit(model), folds)).median())
     return pd.DataFrame(rows).rename_axis("draw")
 
 
@@ -90,16 +88,15 @@ def beside(model: Any, by_autograd: Any, params: np.ndarray, repeats: int = 20) 
     """Seconds of one gradient and one Hessian of the same F, and by how much of their size ours
     differ; rows `ours` and `autograd`.
     """
-    ticks = []
-    for _ in range(repeats):
-        tick = time.perf_counter()
-        ours = _first_and_second(model, params)
-        ticks.append(time.perf_counter() - tick)
-    tick = time.perf_counter()
-    theirs = _first_and_second(by_autograd, params)
-    seconds = time.perf_counter() - tick
+    ours, theirs = (_first_and_second(one, params) for one in (model, by_autograd))
     difference = max(abs(a - b).max() / abs(b).max() for a, b in zip(ours, theirs, strict=True))
-    table = {"seconds": [np.median(ticks), seconds], "difference": [difference, 0.0]}
+    table = {
+        "seconds": [
+            np.median(seconds(lambda: _first_and_second(model, params), repeats)),
+            *seconds(lambda: _first_and_second(by_autograd, params)),
+        ],
+        "difference": [difference, 0.0],
+    }
     return pd.DataFrame(table, ["ours", "autograd"])
 
 

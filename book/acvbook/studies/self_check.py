@@ -12,20 +12,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import TimeSeriesSplit, cross_validate
 
 import acvlib as acv
-from acvlib.methods.run import IndefiniteFold
+from acvlib.methods.ladder import METHODS
+from acvlib.methods.newton_step import IndefiniteFold
 from acvlib.models import GLM, GaussianHMM, LinearChainCRF, PairwiseLinear, PoissonTraffic
 
 from ..datasets import load_or_simulate
-from . import general, genomics, glm_errors, mocap_fits, mrf
+from . import calibration, general, genomics, glm_errors, mocap_fits, mrf
+from .ladders import some
 
 LIMIT = 0.5  # standard errors of params, standard deviations of losses
-METHODS = (
-    acv.no_adjustment,
-    acv.infinitesimal_jackknife,
-    acv.frozen_newton,
-    acv.newton_step,
-    acv.exact,
-)
+RATES = ["recall", "precision"]
 
 
 class Problem(NamedTuple):
@@ -63,7 +59,7 @@ def judged(problem: Problem) -> pd.DataFrame:
     known = exact.diagnostics["converged"]
     spread = exact.fold_losses.std()
     tables = []
-    for method in METHODS:
+    for method in METHODS.values():
         result = exact if method is acv.exact else _run(method, model, fit, folds)
         check = acv.check_result(result, LIMIT)
         table = pd.DataFrame(
@@ -94,17 +90,9 @@ def summary(table: pd.DataFrame, by: str) -> pd.DataFrame:
 
 def _rates(table):
     far = (table.theta_error > LIMIT) | (table.loss_error > LIMIT)
-    found = far & table.unreliable
-    return pd.Series(
-        {
-            "folds": len(table),
-            "far": far.sum(),
-            "marked": table.unreliable.sum(),
-            "recall": found.sum() / far.sum() if far.any() else np.nan,
-            "precision": found.sum() / table.unreliable.sum() if table.unreliable.any() else np.nan,
-            "gradients": table.gradients.mean(),
-        }
-    )
+    rates = calibration.flag_rates(far, table.unreliable)[["folds", "failed", "flagged"] + RATES]
+    rates["gradients"] = table.gradients.mean()
+    return rates.rename({"failed": "far", "flagged": "marked"})
 
 
 def time_splits(rng: np.random.Generator) -> pd.DataFrame:
@@ -143,11 +131,6 @@ def _traffic(rng):
             yield "1 traffic", model, fit, folds
 
 
-def _some(folds, n, rng):
-    """`n` of the folds, drawn at random."""
-    return folds[np.sort(rng.choice(len(folds), n, replace=False))]
-
-
 def _regressions(rng):
     for family in ("logistic", "poisson", "probit", "gaussian"):
         truth = glm_errors.truth(family, 20, rng)
@@ -178,7 +161,7 @@ def _own_hmm(rng):
             x = separation * state + rng.standard_normal(len(state))
             model = GaussianHMM(x[:, None], n_states)
             fit = acv.fit(model, rng=rng)
-            yield "2 hidden states", model, fit, _some(acv.folds.leave_one_out(len(x)), 30, rng)
+            yield "2 hidden states", model, fit, some(acv.folds.leave_one_out(len(x)), 30, rng)
             for percent in (5, 10):
                 yield "2 hidden states", model, fit, acv.folds.contiguous(len(x), percent, 5, rng)
             yield "2 hidden states", model, fit, acv.folds.k_fold(len(x), 5)
@@ -188,7 +171,7 @@ def _field(rng):
     june = load_or_simulate("philadelphia", rng)
     for beta in (0.1, 0.4, 0.8):
         model = mrf.hidden_field(june, beta)
-        yield "5 map", model, None, _some(acv.folds.leave_one_out(len(june)), 4, rng)
+        yield "5 map", model, None, some(acv.folds.leave_one_out(len(june)), 4, rng)
 
 
 def _tagger(rng):
@@ -205,7 +188,7 @@ def _tagger(rng):
     for ridge in (1e-3, 1e-2, 1.0):
         model = LinearChainCRF(scores, tags, ridge)
         fit = acv.fit(model)
-        yield "6 tags", model, fit, _some(acv.folds.leave_one_out(model.n_sites), 30, rng)
+        yield "6 tags", model, fit, some(acv.folds.leave_one_out(model.n_sites), 30, rng)
         yield "6 tags", model, fit, acv.folds.k_fold(model.n_sites, 10, rng)
 
 

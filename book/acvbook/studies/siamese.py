@@ -4,28 +4,24 @@ predicted and retrained.
 Figure 3, and the rows AT&T of Tables 1 and 2, of Zhu and Liu (2021).
 """
 
-import time
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from joblib import delayed
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from acvbook.lissa import MARGIN, Disagreement, largest_eigenvalue, lissa
-from acvlib.fit import UnconvergedFit
-from acvlib.folds import Folds, by_class
-from acvlib.folds import weights as fold_weights
-from acvlib.methods.as_printed import as_printed
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
+import acvlib as acv
+from acvbook.lissa import MARGIN, largest_eigenvalue, lissa
 from acvlib.parallel import threads
-from acvlib.results import Fit
+from acvlib.trials import UnconvergedFit
 
 from ..neural import Siamese, train_siamese
 from ..neural.batches import one_torch_thread
-from .general import correlation
+from .ladders import correlation
+from .ladders import seconds as stopwatch
 
 NAMES = ("no_adjustment", "gradient", "as_printed", "infinitesimal_jackknife", "frozen_newton")
 DAMPING = 0.1  # smallest eigenvalue of H + lambda over the largest of H, Section 5.2
@@ -51,7 +47,7 @@ def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
     rng = np.random.default_rng(seed)
     metric = hessian.damped(_lambda(damping, hessian.products, len(params), rng))
     norm = float(np.linalg.norm(gradient))
-    return Fit(model, params, value, norm, float("inf"), hessian, metric, tuple(history))
+    return acv.Fit(model, params, value, norm, float("inf"), hessian, metric, tuple(history))
 
 
 def _lambda(damping, products, dim, rng):
@@ -76,7 +72,7 @@ def predicted(model, full, folds):
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
-        methods = as_printed, infinitesimal_jackknife, frozen_newton
+        methods = acv.as_printed, acv.infinitesimal_jackknife, acv.frozen_newton
         steps = {m.__name__: m(full, folds, damping=full.metric.damping).params for m in methods}
     _, rest = model.derivatives.value_and_gradient(full.params, np.ones(model.n_sites))
     steps["frozen_newton"] += full.metric.solve(rest)
@@ -97,7 +93,7 @@ def _as_long(directions, moves):
 def retrained(model, training, seed, folds):
     """Each fold's network, trained as the full one was: same start, as many steps; (n_folds, D)."""
     jobs = (
-        delayed(train_siamese)(model, training, seed, fold_weights(model.n_sites, fold))
+        delayed(train_siamese)(model, training, seed, acv.folds.weights(model.n_sites, fold))
         for fold in folds
     )
     return np.array([params for params, _ in threads()(jobs)])
@@ -113,7 +109,7 @@ def one_split(model, training, seed, fold, damping=DAMPING):
     `retrained` and one column a rung; and the distances of params from the retrained ones.
     """
     full = fitted(model, training, seed, damping)
-    (one,) = _compared(model, training, seed, full, Folds([fold]))
+    (one,) = _compared(model, training, seed, full, acv.Folds([fold]))
     return one
 
 
@@ -138,7 +134,7 @@ def over_splits(model, training, seeds, rng, n_splits=None, n_people=2):
     rows = []
     for seed in seeds:
         full = fitted(model, training, seed)
-        folds = by_class(model.person, n_people, rng)[:n_splits]
+        folds = acv.folds.by_class(model.person, n_people, rng)[:n_splits]
         for split, one in enumerate(_compared(model, training, seed, full, folds)):
             rows.append({"split": split, "seed": seed} | agreement(*one))
     return pd.DataFrame(rows).set_index(["split", "seed"])
@@ -175,7 +171,7 @@ def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):
     """LiSSA beside conjugate gradients for one fold's right-hand side, one row a sample size and
     draw of samples; with all images there is one draw. start: where the recursion begins.
     """
-    b, damping = model.printed_cross(full.params, Folds([fold])), full.metric.damping
+    b, damping = model.printed_cross(full.params, acv.Folds([fold])), full.metric.damping
     scale = MARGIN * (largest_eigenvalue(full.hessian.products, b.shape[1], rng) + damping)
     tables = {}
     for size in sizes:
@@ -187,9 +183,7 @@ def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):
 
 
 def _lissa(full, b, depth, rng, size, scale):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Disagreement)  # the table has a column for it
-        found = lissa(full.hessian.products, b, rng, full.metric.damping, size, depth, 1, scale)
+    found = lissa(full.hessian.products, b, rng, full.metric.damping, size, depth, scale)
     return {name: getattr(found, name)[0] for name in ("distance", "residual", "agrees")}
 
 
@@ -209,14 +203,16 @@ def _mean_loss(model, params, folds):
 
 
 def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
-    """Table 1's row: seconds of t-fold CV by retraining, and of one training and the jackknife,
-    for whole people.
-    """
+    """Table 1's row: seconds of t-fold CV by retraining, and of the jackknife, by people."""
     people, rows = len(np.unique(model.person)), []
     for t in numbers:
-        folds = by_class(model.person, -(-people // t), rng)
+        folds = acv.folds.by_class(model.person, -(-people // t), rng)
+
+        def scored(way, folds=folds):
+            return _mean_loss(model, way(model, training, seed, folds), folds)
+
         ways = {"cv": retrained, "acv": _jackknife}
-        rows.append({name: _timed(model, way, training, seed, folds) for name, way in ways.items()})
+        rows.append({name: stopwatch(partial(scored, way))[0] for name, way in ways.items()})
     table = pd.DataFrame(rows, index=pd.Index(numbers, name="folds"))
     return table.assign(ratio=table.cv / table.acv)
 
@@ -225,14 +221,7 @@ def _jackknife(model, training, seed, folds):
     full = fitted(model, training, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
-        return infinitesimal_jackknife(full, folds, damping=full.metric.damping).params
-
-
-def _timed(model, way, training, seed, folds):
-    """Seconds of finding each fold's params and scoring them."""
-    start = time.perf_counter()
-    _mean_loss(model, way(model, training, seed, folds), folds)
-    return time.perf_counter() - start
+        return acv.infinitesimal_jackknife(full, folds, damping=full.metric.damping).params
 
 
 def choices(model, training, seeds, rng, gammas, n_folds=None):
@@ -241,7 +230,7 @@ def choices(model, training, seeds, rng, gammas, n_folds=None):
     """
     tables = {}
     for seed in seeds:
-        folds = by_class(model.person, 2, rng)[:n_folds]
+        folds = acv.folds.by_class(model.person, 2, rng)[:n_folds]
         models = [replace(model, gamma_i=gamma) for gamma in gammas]
         rows = [cross_validated(one, training, seed, folds) for one in models]
         tables[seed] = pd.DataFrame(rows, index=pd.Index(gammas, name="gamma_i"))

@@ -100,7 +100,7 @@ def _categories(k, separation):
 def model_of(design: Design, x: list[np.ndarray], n_states: int) -> Any:
     """The candidate with so many states, under the library's default priors."""
     if design.emission == "gaussian":
-        return GaussianHMM(x, n_states)
+        return GaussianHMM(x, n_states, sites="steps")
     if design.emission == "poisson":
-        return PoissonHMM(x, n_states)
-    return CategoricalHMM(x, n_states, N_CATEGORIES)
+        return PoissonHMM(x, n_states, sites="steps")
+    return CategoricalHMM(x, n_states, N_CATEGORIES, sites="steps")

@@ -3,16 +3,16 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.methods.run import IndefiniteFold
+from acvlib.methods.newton_step import IndefiniteFold
 
 from . import calibration
+from .ladders import against_exact, correlation, part
 
 KINDS = ("iid", "contiguous")
 PERCENTS = (2, 5, 10)
@@ -57,45 +57,26 @@ def redraws(
 def one_draw(rungs: Rungs, number: int) -> dict[str, acv.CVResult]:
     """The rungs on the ten folds of one draw."""
     rows = slice(number * N_FOLDS, (number + 1) * N_FOLDS)
-    return {name: _part(result, rows) for name, result in rungs.items()}
+    return {name: part(result, rows) for name, result in rungs.items()}
 
 
-def _part(result, rows):
-    return replace(
-        result,
-        folds=result.folds[rows],
-        params=result.params[rows],
-        losses=result.losses[rows],
-        indefinite=None if result.indefinite is None else result.indefinite[rows],
-        diagnostics={name: values[rows] for name, values in result.diagnostics.items()},
-    )
-
-
-def correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Pearson's R; 0 where a or b is constant, as the differences of doing nothing are."""
-    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) and np.ptp(b) else 0.0
+MEASURES = {
+    "correlation": "R",
+    "differences": "R of differences",
+    "relative_error": "relative error",
+    "per_point": "per point",
+    "theta": "theta error",
+}
 
 
 def by_draw(rungs: Rungs) -> pd.DataFrame:
-    """One row a draw of ten folds; columns (measure, method), each method against exact.
-
-    R: of pointwise losses; R of differences: of how far a method and the refit move them from those
-    of no adjustment; relative error: mean over folds; per point: mean |acv / cv - 1| over sites;
-    theta error: median over folds, in standard errors.
+    """One row a draw of ten folds; columns (measure, method): of `ladders.against_exact`, as named
+    in MEASURES. Doing nothing adds nothing, so that its R of differences is 0.
     """
-    exact, none = _draws(rungs["exact"].losses), _draws(rungs["no_adjustment"].losses)
-    columns = {}
-    for method in METHODS:
-        result = rungs[method]
-        own = _draws(result.losses)
-        triples = list(zip(own, exact, none, strict=True))
-        columns["R", method] = [correlation(a, e) for a, e, _ in triples]
-        columns["R of differences", method] = [correlation(a - n, e - n) for a, e, n in triples]
-        columns["relative error", method] = _means(acv.relative_errors(rungs["exact"], result))
-        columns["per point", method] = [np.mean(np.abs(a / e - 1)) for a, e, _ in triples]
-        theta = acv.theta_errors(rungs["exact"], result).reshape(-1, N_FOLDS)
-        columns["theta error", method] = np.median(theta, axis=1)
-    return pd.DataFrame(columns).rename_axis("draw")
+    numbers = range(len(rungs["exact"].folds) // N_FOLDS)
+    draws = [against_exact(one_draw(rungs, number)).drop("exact") for number in numbers]
+    table = pd.DataFrame([draw[list(MEASURES)].unstack() for draw in draws])
+    return table.fillna(0.0).rename(columns=MEASURES, level=0).rename_axis("draw")
 
 
 def newton_against(rungs: Rungs) -> pd.DataFrame:
@@ -114,10 +95,6 @@ def _draws(losses):
     """The pointwise losses of each ten folds."""
     starts = range(0, len(losses), N_FOLDS)
     return [np.concatenate(losses[start : start + N_FOLDS]) for start in starts]
-
-
-def _means(values):
-    return values.reshape(-1, N_FOLDS).mean(axis=1)
 
 
 def flags(

@@ -11,7 +11,6 @@ from scipy.optimize import minimize
 import acvlib as acv
 from acvlib.models import PoissonTraffic
 
-from ..python_loop import PythonLoop
 from . import counting, traffic
 
 SIZES = (5_000, 10_000, 50_400)
@@ -64,7 +63,7 @@ def authors_way(model: Any, fit: acv.Fit, folds: acv.Folds) -> dict[str, float]:
     theta, theta_none: standard errors from the first fold's params and from the full fit's to those
     of our exact refit; ij_theta: largest distance of a fold's IJ from the library's.
     """
-    loop = PythonLoop(model)
+    loop = counting.PythonLoop(model)
     derivatives, ones = acv.Derivatives(loop), np.ones(model.n_sites)
     tick = time.perf_counter()
     hessian = derivatives.hessian(fit.params, ones)

@@ -160,9 +160,7 @@ def level_gap(table, published, n_repetitions, n, n_published):
 
 
 def spread_factor(table, published):
-    """The factor by which a standard deviation differs from the published one, in the worst cell:
-    at least 1.
-    """
+    """The factor between a standard deviation and the published one, in the worst cell."""
     ours, theirs = table.align(published, join="inner", axis=0)
     return float(np.exp(np.log(ours["sd"] / theirs["sd"]).abs().max()))
 
@@ -241,9 +239,7 @@ def costs(frame):
 
 
 def smallest_speedup(frame, rng, n_resamples=200):
-    """What `ledger.record` needs of the smallest ratio, over all k, orders and n, of standard CV's
-    mean time to TreeCV's.
-    """
+    """For `ledger.record`, the smallest ratio of standard CV's mean time to TreeCV's."""
     keys = ["method", "order", "k", "n"]
     seconds = frame.pivot(index="repetition", columns=keys, values="seconds").sort_index(axis=1)
     shared = [cell for cell in seconds["standard"].columns if cell in seconds["treecv"].columns]

@@ -4,7 +4,6 @@ A population is a table of rows, all alike likely: draws from it are independent
 model is its mean loss over the table.
 """
 
-import time
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -15,6 +14,9 @@ from numba import njit
 from scipy.optimize import brentq
 
 from acvlib.treecv import CompiledLearner, Examples, kfold, treecv
+
+from .ladders import seconds
+from .ladders import slope as power
 
 
 class Subject(NamedTuple):
@@ -120,7 +122,7 @@ def standard_errors(drawn, column="treecv"):
 def slope(drawn, column="treecv"):
     """Slope of the log of the root mean square gap against log n."""
     size = np.sqrt((drawn[column] ** 2).groupby(drawn["n"]).mean())
-    return float(np.polyfit(np.log(size.index), np.log(size), 1)[0])
+    return power(size.index, size)
 
 
 def least_squares_in_ball(data):
@@ -275,11 +277,9 @@ def _passes(learner, data):
     rows, losses = np.arange(len(data)), np.empty(len(data))
     y = np.zeros(len(data)) if data.y is None else data.y
     model = (learner.init()[None], 0, learner.constants, data.X, y)
-    started = time.perf_counter()
-    learner.update_kernel(*model, rows, 0, len(data))
-    learnt = time.perf_counter()
-    learner.loss_kernel(*model, 0, len(data), losses)
-    return learnt - started, time.perf_counter() - learnt
+    (learnt,) = seconds(lambda: learner.update_kernel(*model, rows, 0, len(data)))
+    (tested,) = seconds(lambda: learner.loss_kernel(*model, 0, len(data), losses))
+    return learnt, tested
 
 
 def _seconds(method, learner, data, k):

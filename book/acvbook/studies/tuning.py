@@ -13,6 +13,8 @@ import acvlib as acv
 from acvlib.models import GLM, HiddenMRF, PoissonHMM
 from acvlib.trials import attempt
 
+from .ladders import seconds
+
 WIDTH = 1e3  # times the start, up and down: the box of every search
 EACH = 2  # exact cross-validations that a search may take for each value with gradient
 METHODS = ("start", "grid", "random", "one", "tune")
@@ -135,15 +137,9 @@ def price(problem: Problem, repeats: int) -> float:
     def value_and_gradient():
         acv.cv_gradient(problem.model_of, alpha, problem.folds, near=before)
 
-    pairs = [(_seconds(value_and_gradient), _seconds(value)) for _ in range(repeats)]
-    ours, theirs = np.min(pairs, axis=0)
-    return float(ours / theirs)
-
-
-def _seconds(function):
-    began = time.process_time()
-    function()
-    return time.process_time() - began
+    clock = time.process_time
+    ours, theirs = (min(seconds(f, repeats, clock)) for f in (value_and_gradient, value))
+    return ours / theirs
 
 
 class Found(NamedTuple):

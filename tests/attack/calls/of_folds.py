@@ -122,11 +122,7 @@ add(
 add(
     "folds.leave_group_out",
     folds.leave_group_out,
-    lambda rng: {
-        "labels": np.arange(N) // 3,
-        "lengths": np.ones(N, int),
-        "observed": flags(rng),
-    },
+    lambda rng: {"labels": np.arange(N) // 3, "lengths": np.ones(N, int), "observed": flags(rng)},
     labels=GROUPS,
     observed=OBSERVED["observed"],
 )
@@ -177,7 +173,7 @@ add(
 )
 add(
     "Folds.of",
-    lambda **a: Folds.of(**a),
+    lambda folds, n_sites: Folds.of(folds, n_sites),
     lambda rng: {"folds": three_folds(), "n_sites": N},
     is_folds,
     folds=odd.FOLDS,

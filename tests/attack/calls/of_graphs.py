@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from acvlib import graph, spatial_folds, weighting
+from acvlib import folds, graph, weighting
 from acvlib.inference import chain, hidden_chain
 
 from .. import inputs as odd
@@ -26,36 +26,13 @@ def on_graph(**more):
 
 
 SITES_AND_EDGES = {"n_sites": odd.without(odd.COUNT, "one", "two", "bool"), "edges": odd.EDGES}
+add("folds.balls", folds.balls, on_graph(radius=1), is_folds, radius=odd.WHOLE_0, **SITES_AND_EDGES)
 add(
-    "spatial_folds.distances",
-    spatial_folds.distances,
-    on_graph(),
-    unbounded=True,
-    **SITES_AND_EDGES,
-)
-add(
-    "spatial_folds.balls",
-    spatial_folds.balls,
-    on_graph(radius=1),
-    is_folds,
-    radius=odd.WHOLE_0,
-    **SITES_AND_EDGES,
-)
-add(
-    "spatial_folds.buffered",
-    spatial_folds.buffered,
-    on_graph(radius=1),
-    is_folds,
-    radius=odd.WHOLE_0,
-    **SITES_AND_EDGES,
-)
-add(
-    "spatial_folds.regions",
-    spatial_folds.regions,
-    on_graph(k=3, rng=1, buffer=1),
+    "folds.regions",
+    folds.regions,
+    on_graph(k=3, rng=1),
     is_folds,
     k=odd.without(K, "one", "bool"),
-    buffer=odd.WHOLE_0,
     rng=odd.RNG,
     n_sites=SITES_AND_EDGES["n_sites"],
     edges={k: v for k, v in odd.EDGES.items() if k != "turned"},
@@ -151,15 +128,6 @@ add(
     small_graph,
     elimination=ELIMINATED,
     **POTENTIALS,
-)
-add(
-    "graph.GraphPosterior.sample",
-    lambda rng, size: graph.GraphPosterior(**small_graph(np.random.default_rng(0))).sample(
-        rng, size
-    ),
-    lambda rng: {"rng": np.random.default_rng(5), "size": 3},
-    rng=odd.RNG,
-    size=odd.WHOLE_0,
 )
 CHAIN = np.stack([np.arange(5), np.arange(1, 6)], 1)
 

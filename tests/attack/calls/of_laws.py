@@ -116,10 +116,7 @@ for size in (2, 14, 30, 1000):
     law(f"fit PoissonTraffic without events {size}", quiet, lambda found, n: None, n=size)
 law(
     "CRF fold that empties the sentences",
-    lambda n: acv.exact(
-        fitted("LinearChainCRF tokens"),
-        [np.arange(n), np.arange(4)],
-    ),
+    lambda n: acv.exact(fitted("LinearChainCRF tokens"), [np.arange(n), np.arange(4)]),
     lambda found, n: None,
     n=7,
 )
@@ -129,8 +126,7 @@ def deleted(folds):
     """Exact folds of a model by deletion of rows."""
     rows = X_and_y("logistic")(np.random.default_rng(1))
     found = acv.exact(
-        acv.fit(models.GLM(rows["X"], rows["y"], "logistic", penalty=0.5)),
-        three_folds(),
+        acv.fit(models.GLM(rows["X"], rows["y"], "logistic", penalty=0.5)), three_folds()
     )
     refits = [
         acv.fit(

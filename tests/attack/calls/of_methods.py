@@ -106,20 +106,11 @@ for name, (plain, families) in OWN.items():
 add(
     "as_printed",
     acv.as_printed,
-    lambda rng: {
-        "fit": fitted("PairwiseLinear"),
-        "folds": three_folds(),
-        "damping": 0.5,
-    },
+    lambda rng: {"fit": fitted("PairwiseLinear"), "folds": three_folds(), "damping": 0.5},
     **RUN,
     **DAMPED,
 )
-add(
-    "linearised",
-    acv.linearised,
-    lambda rng: {"result": result()},
-    result=ANY_RESULT,
-)
+add("linearised", acv.linearised, lambda rng: {"result": result()}, result=ANY_RESULT)
 CHECKED = {"result": ANY_RESULT}
 add(
     "check_result",
@@ -343,7 +334,7 @@ add(
 )
 
 
-def certificate_law(found, result, complete=False, width=None, sharp=False):
+def certificate_law(found, result, complete=False, sharp=False):
     """Bounds hold the exact refits, to which the fits of the zoo are short."""
     exact = acv.exact(result.fit, result.folds, tolerance=1e-9)
     seen = found.certified
@@ -357,9 +348,8 @@ def certificate_law(found, result, complete=False, width=None, sharp=False):
 add(
     "certify",
     acv.certify,
-    lambda rng: {"result": result(), "width": 0.1},
+    lambda rng: {"result": other_result()},  # of a model in its scope
     certificate_law,
     unbounded=True,
     result=ANY_RESULT,
-    width=odd.without(odd.POSITIVE, "None "),
 )

@@ -45,13 +45,10 @@ def built(kind):
     return lambda **a: probe(kind(**a))
 
 
-TRUTH = odd.without(odd.CHOICE, "number", "misspelt", "capital", "bytes") | odd.kinds(
-    "equal", number=odd.constant(odd.Pair((1, True)))
-)
 OF_GLM = {
     "X": odd.TABLE | odd.kinds("refuse", sparse=odd.csr_matrix),
     "family": odd.CHOICE,
-    "intercept": TRUTH,
+    "intercept": odd.CHOICE,
     "penalty": odd.NONNEGATIVE,
     "site_penalty": odd.NONNEGATIVE,
     "offset": odd.without(odd.TABLE, "zero axes"),
@@ -105,8 +102,6 @@ def several_rows(family):
 
 for name, labels in {"multinomial": odd.LABELS, "gaussian": odd.TABLE}.items():
     of_both = {key: kinds for key, kinds in OF_GLM.items() if key not in ("offset", "site_penalty")}
-    if name == "gaussian":  # one penalty for each of its targets
-        of_both["penalty"] = odd.without(odd.NONNEGATIVE, "three numbers")
     add(f"GLM of several {name}", built(models.GLM), several_rows(name), y=labels, **of_both)
 
 
@@ -431,7 +426,7 @@ NAMED = LISTS | odd.kinds(
 for scheme, name in ((None, "sentences"), (weighting.hide_labels, "tokens")):
     add(
         f"FeatureCRF {name}",
-        built(models.FeatureCRF),
+        built(acv.FeatureCRF),
         lambda rng, scheme=scheme: described(rng) | {"ridge": 0.25, "scheme": scheme} | COUNTED,
         sentences=TOKENS,
         labels=NAMED,
@@ -445,11 +440,11 @@ def from_crfsuite(X, y):
     crfsuite = pytest.importorskip("sklearn_crfsuite")
     plain = described(np.random.default_rng(0))
     fitted = crfsuite.CRF(c1=0, c2=0.5).fit(plain["sentences"], plain["labels"])
-    return models.from_crfsuite(fitted, X, y)[1]
+    return acv.from_crfsuite(fitted, X, y)[1]
 
 
 add(
-    "models.from_crfsuite",
+    "from_crfsuite",
     from_crfsuite,
     lambda rng: dict(zip("Xy", described(np.random.default_rng(0)).values(), strict=True)),
     X=TOKENS,
@@ -546,22 +541,6 @@ for name in ("square", "logistic", "squared_hinge"):
         | odd.kinds("refuse", all_nan=lambda a: a * np.nan),
         ridge=odd.without(odd.TABLE, "None ", "zeros"),
     )
-add(
-    "kernel_form",
-    models.kernel_form,
-    lambda rng: {"points": dyadic(rng, N, 2), "centres": dyadic(rng, 4, 2), "sigma": 2.0},
-    points=odd.SERIES,
-    centres=odd.SERIES,
-    sigma=odd.POSITIVE,
-)
-add(
-    "median_square_distance",
-    models.median_square_distance,
-    lambda rng: {"points": dyadic(rng, N, 2), "rng": np.random.default_rng(5), "n_pairs": 50},
-    points=odd.SERIES | odd.kinds("refuse", one=lambda a: a[:1]),
-    rng=odd.RNG,
-    n_pairs=odd.COUNT,
-)
 
 
 def with_classes(rng):
@@ -590,16 +569,7 @@ add(
     y=odd.TABLE,
     loss=odd.CHOICE,
     gamma_i=odd.NONNEGATIVE,
-    block=odd.COUNT,
 )
-CALLS["PairwiseLinear contrastive"].families.pop("block")
-add(
-    "contrastive",
-    lambda margin: models.contrastive(margin).value(np.arange(4.0) / 2, np.ones(4) / 2),
-    lambda rng: {"margin": 1.5},
-    margin=odd.POSITIVE,
-)
-add("ranking", lambda: models.ranking().value(np.arange(4.0), np.ones(4)), lambda rng: {})
 for kind, plain in (
     (Gaussian, {"mean_scale": 10.0}),
     (AutoRegression, {"order": 1}),

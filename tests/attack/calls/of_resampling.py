@@ -47,12 +47,3 @@ add(
     params=odd.SERIES,
     level=odd.POSITIVE | odd.kinds("refuse", above=odd.constant(1.5), huge=odd.constant(1e200)),
 )
-add(
-    "bootstrap.jackknife_after_bootstrap",
-    bootstrap.jackknife_after_bootstrap,
-    lambda rng: {"params": dyadic(rng, 40, 3), "weights": resamples(rng)},
-    params=odd.TABLE,
-    weights=odd.without(RESAMPLED, "narrow")
-    | odd.OTHER_LENGTH
-    | odd.kinds("refuse", small=lambda a: a + 1e-9, empty=lambda a: a[:0]),
-)

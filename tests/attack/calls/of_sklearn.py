@@ -122,12 +122,6 @@ add(
     y=SK_Y,
     values=odd.SERIES,
 )
-add(
-    "models.tweedie",
-    lambda power: models.tweedie(power).loss(np.ones(3), np.ones(3)),
-    lambda rng: {"power": 1.5},
-    power=odd.NUMBER,
-)
 
 
 # plots

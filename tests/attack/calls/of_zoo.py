@@ -49,7 +49,7 @@ def zoo():
         "LinearChainCRF tokens": models.LinearChainCRF(
             **sentences(rng), scheme=weighting.hide_labels
         ),
-        "FeatureCRF": models.FeatureCRF(**described(rng)),
+        "FeatureCRF": acv.FeatureCRF(**described(rng)),
         "SemiSupervised": models.SemiSupervised(energy(rng), half_labelled(rng), "logistic"),
         "PairwiseLinear": models.PairwiseLinear(dyadic(rng, N, 2), dyadic(rng, N)),
     }
@@ -99,14 +99,7 @@ for name in zoo()[0]:
         "initial_params",
         rng=(lambda rng: np.random.default_rng(5), odd.without(odd.RNG, "None ")),
     )
-    for extra in (
-        "unpack",
-        "posterior",
-        "log_densities",
-        "log_chain",
-        "log_prior",
-        "hold",
-    ):
+    for extra in ("unpack", "posterior", "log_densities", "log_chain", "log_prior", "hold"):
         if hasattr(zoo()[0][name], extra):
             method(name, extra, params=params)
 method(
@@ -149,18 +142,6 @@ for attribute in ("posterior", "predict", "decode"):
         params=odd.PARAMS,
         unbounded=True,
     )
-add(
-    "HMM.sample",
-    lambda **a: zoo()[0]["GaussianHMM"].sample(**a).sequences,
-    lambda rng: {
-        "params": zoo()[1]["GaussianHMM"],
-        "lengths": [3, 4],
-        "rng": np.random.default_rng(5),
-    },
-    params=odd.PARAMS,
-    rng=odd.RNG,
-    unbounded=True,
-)
 
 
 @cache
@@ -196,7 +177,7 @@ for attribute in ("predict", "marginals"):
         "LinearChainCRF",
         attribute,
         params=(zoo()[1]["LinearChainCRF"], odd.PARAMS),
-        emissions=(lambda rng: sentences(rng)["emissions"], NEW_SENTENCES),
+        sentences=(lambda rng: sentences(rng)["emissions"], NEW_SENTENCES),
     )
 for attribute in ("predict", "marginals"):
     method(
@@ -233,20 +214,4 @@ add(
     start=odd.PARAMS,
     max_iterations=odd.COUNT,
     tolerance=odd.NONNEGATIVE,
-)
-add(
-    "em",
-    lambda model, **a: models.em(model, **a),
-    lambda rng: {
-        "model": mrf(),
-        "weights": np.ones(N),
-        "start": zoo()[1]["HiddenMRF"],
-        "tolerance": 1e-8,
-        "max_steps": 120,  # an int8 holds it
-    },
-    model=odd.OBJECTS,
-    weights=odd.without(odd.WEIGHTS, "None "),
-    start=odd.without(odd.PARAMS, "None "),
-    tolerance=odd.NONNEGATIVE,
-    max_steps=odd.COUNT,
 )

@@ -1,6 +1,6 @@
 """Emission models of the HMM family; `base.Emission` says what an HMM asks of one."""
 
-from .base import Analytic, Emission
+from .base import Emission, normal
 from .counts import Categorical, CategoricalParams, Poisson, PoissonParams
 from .gaussian import (
     AutoRegression,
@@ -12,10 +12,8 @@ from .gaussian import (
 from .glm import GLM, GLMParams
 from .mixture import Mixture, MixtureParams
 from .network import NetworkParams, NeuralAutoRegression
-from .priors import log_rate, log_sd, normal
 
 __all__ = [
-    "Analytic",
     "AutoRegression",
     "AutoRegressionParams",
     "Categorical",
@@ -32,7 +30,5 @@ __all__ = [
     "NeuralAutoRegression",
     "Poisson",
     "PoissonParams",
-    "log_rate",
-    "log_sd",
     "normal",
 ]

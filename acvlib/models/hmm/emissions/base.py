@@ -1,17 +1,16 @@
 """What an HMM asks of an emission, and what it has where a class does not say otherwise."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
 from autograd import grad, jacobian
 from autograd.differential_operators import make_jvp
+from autograd.tracer import isbox
 
 from ....checks import one_line
-from ..sequences import Frames
+from ..frames import Frames
 
-STEP = 1e-30  # of complex steps, whose square is lost to rounding
 NEGLIGIBLE = 1e-20  # an expected count that no sum of scores would show
 MAX_STEPS = 10  # of Newton's method in one M-step
 SMALLEST = 1e-6  # share of a step that is still tried
@@ -21,23 +20,13 @@ ENOUGH = 1e-9  # gain of a step, relative to the loss, after which the next is n
 Factors = list[tuple[np.ndarray, np.ndarray]]  # signal (n, o) and inputs (n, i) of outer products
 
 
-def in_rows(array: np.ndarray) -> np.ndarray:
-    """The array (n, ...) as a table (n, m), for n = 0 too: a state may have no frame."""
-    return array.reshape(len(array), np.prod(array.shape[1:], dtype=int))
-
-
-def outer_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The outer product of each row of a (n, o) and of b (n, i), as a row (o i,)."""
-    return in_rows(a[:, :, None] * b[:, None, :])
-
-
 class Emission:
     """p(x_t | z_t = k): a frozen dataclass; each state has a row (e,) of parameters.
 
     Rows have the `n_shared` parameters of all states first, then d of each, e = n_shared + d. A
-    subclass has `state_shape`, `unpack`, `pack`, `minus_log_prior` and `log_density`, which must be
-    differentiable by autograd; all else has a default, derivatives by autograd among them, which
-    ones in closed form (see `Analytic`) beat 10 times. Missing frames have x = 0.
+    subclass has `state_shape`, `unpack`, `pack`, `minus_log_prior` and `log_density`, of which
+    autograd must follow the last two; all else has a default, derivatives by autograd among them,
+    which ones in closed form beat 10 times. Missing frames have x = 0.
 
     order: how many frames before are looked back at; n_inputs: how many of the last columns of a
     sequence are inputs u_t, which nothing predicts; misses_channels: whether a frame may miss some
@@ -71,7 +60,7 @@ class Emission:
         """(K, d) which entries of rows are parameters; the others are 0. None: all."""
         return None
 
-    def unpack(self, rows: Any, n_channels: int) -> Any:
+    def unpack(self, rows: np.ndarray, n_channels: int) -> Any:
         """Named parameters, from rows (K, e)."""
         raise NotImplementedError
 
@@ -80,16 +69,17 @@ class Emission:
         raise NotImplementedError
 
     def minus_log_prior(self, rows: Any) -> tuple[Any, Any]:
-        """(value (...), slopes (..., K, e)) of rows (..., K, e), real or complex: see `priors`."""
+        """(value (...), slopes (..., K, e)) of rows (..., K, e), up to a constant."""
         raise NotImplementedError
 
     def log_density(self, row: Any, frames: Frames) -> Any:
-        """log p(x_t | z_t = k) (n,) of a state's row (e,); differentiable."""
+        """log p(x_t | z_t = k) (n,) of a state's row (e,)."""
         raise NotImplementedError
 
     def log_densities(self, rows: Any, frames: Frames) -> Any:
         """log p(x_t | z_t = k) (n, K) of rows (K, e); differentiable."""
-        return anp.stack([self.log_density(row, frames) for row in rows], axis=1)
+        columns = [self.log_density(row, frames) for row in rows]
+        return numpy_of(rows).stack(columns, axis=1)
 
     def scores(self, rows: np.ndarray, k: int, frames: Frames) -> np.ndarray:
         """d log p(x_t | z_t = k), (n, e)."""
@@ -101,20 +91,14 @@ class Emission:
         return alone(np.stack([along(unit)[1] for unit in np.eye(rows.shape[1])], axis=1))
 
     def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray) -> Any:
-        """What `slopes`, `information` and `maximise` need of the data.
+        """What `slopes`, `information` and `maximise` need of the data, at the same rows.
 
         mass (M, K): expected counts of frames in states, 0 where missing; it may be negative.
         """
-        return [(frames.rows(used), counts) for used, counts in likely(mass)]
+        return likely(frames, mass)
 
-    def slopes(self, rows: Any, expected: Any) -> Any:
+    def slopes(self, rows: np.ndarray, expected: Any) -> np.ndarray:
         """d sum_tk mass_tk log p(x_t | k), (K, e)."""
-        return np.stack(
-            [grad(self._sum)(row, *own) for row, own in zip(rows, expected, strict=True)]
-        )
-
-    def factored_slopes(self, rows: Any, expected: Any) -> Any:
-        """`slopes` by `score_factors`, for emissions whose factors need no autograd."""
         sums = [
             summed(self.score_factors(rows, k, frames), mass[:, None])
             for k, (frames, mass) in enumerate(expected)
@@ -128,24 +112,17 @@ class Emission:
 
         Those of the s shared parameters with all, and of the first of a state's groups of its own.
         """
-        curvature = jacobian(grad(self._sum))
-        found = -np.stack([curvature(row, *own) for row, own in zip(rows, expected, strict=True)])
+
+        def total(row, frames, mass):
+            return anp.dot(mass, self.log_density(row, frames))
+
+        curvature = jacobian(grad(total))
+        pairs = zip(rows, expected, strict=True)
+        matrices = -np.stack([curvature(row, *part) for row, part in pairs])
         if prior:
-            found += along_units(lambda rows: self.minus_log_prior(rows)[1], rows)
-        return found[:, : self.n_shared], found[:, self.n_shared :, self.n_shared :]
-
-    def _sum(self, row, frames, mass):
-        return anp.dot(mass, self.log_density(row, frames))
-
-    def mean(self, rows: np.ndarray, k: int, frames: Frames) -> np.ndarray:
-        """E[x_t | z_t = k, lags, inputs] in the units of the data, (n, R), or (1, R) for all."""
-        raise NotImplementedError
-
-    def draw(
-        self, rows: np.ndarray, k: int, frames: Frames, rng: np.random.Generator
-    ) -> np.ndarray:
-        """x_t drawn given z_t = k, lags and inputs, in the units of the data, (n, R)."""
-        raise NotImplementedError
+            every = jacobian(lambda rows: self.minus_log_prior(rows)[1])(rows)
+            matrices += np.einsum("kekf->kef", every)
+        return matrices[:, : self.n_shared], matrices[:, self.n_shared :, self.n_shared :]
 
     def check_optimum(self, rows: np.ndarray, expected: Any) -> None:
         """Raise `NoFiniteOptimum` where parameters run to infinity."""
@@ -170,20 +147,19 @@ class Emission:
         """
         if self.n_shared:
             raise NotImplementedError(f"{type(self).__name__} shares parameters: needs an M-step")
-        return np.concatenate(
-            [self._climbed(rows[k : k + 1], [own]) for k, own in enumerate(expected)]
-        )
+        parts = [self._climbed(rows[k : k + 1], part) for k, part in enumerate(expected)]
+        return np.concatenate(parts)
 
-    def _climbed(self, row, expected):
-        ((frames, mass),) = expected
+    def _climbed(self, row, part):
+        frames, mass = part
 
         def loss(row):
             return self.minus_log_prior(row)[0] - mass @ self.log_densities(row, frames)[:, 0]
 
         value = loss(row)
         for _ in range(MAX_STEPS):
-            gradient = (self.minus_log_prior(row)[1] - self.slopes(row, expected))[0]
-            curvatures, axes = np.linalg.eigh(self.information(row, expected, True)[1][0])
+            gradient = (self.minus_log_prior(row)[1] - self.slopes(row, [part]))[0]
+            curvatures, axes = np.linalg.eigh(self.information(row, [part], True)[1][0])
             move = axes @ ((axes.T @ gradient) / np.maximum(abs(curvatures), np.finfo(float).tiny))
             share = 1.0
             while not loss(row - share * move) <= value and share > SMALLEST:
@@ -198,28 +174,25 @@ class Emission:
         return row
 
 
-class Analytic(Emission):
-    """One whose `slopes` take complex rows: the second derivatives are their imaginary parts."""
-
-    def information(self, rows, expected, prior):
-        found = self.curvature(rows, expected, prior)
-        return found[:, : self.n_shared], found[:, self.n_shared :, self.n_shared :]
-
-    def curvature(self, rows: Any, expected: Any, prior: bool, n_units: int | None = None) -> Any:
-        """Minus the second derivatives (K, n_units, e) along the first entries of rows."""
-
-        def slopes(rows):
-            of_prior = self.minus_log_prior(rows)[1] if prior else 0.0
-            return of_prior - self.slopes(rows, expected)
-
-        return along_units(slopes, rows, n_units)
+def numpy_of(x: Any) -> Any:
+    """autograd's numpy for what it traces, and numpy itself, which is faster, for all else."""
+    return anp if isbox(x) else np
 
 
-def along_units(slopes: Any, rows: np.ndarray, n_units: int | None = None) -> np.ndarray:
-    """The derivatives (K, n_units, e) of slopes (K, e) along the first entries of all rows."""
-    units = np.eye(rows.shape[1])[:n_units]
-    moved = [slopes(rows + 1j * STEP * unit).imag / STEP for unit in units]
-    return np.stack(moved, axis=1) if moved else np.zeros((len(rows), 0, rows.shape[1]))
+def normal(x: Any, mean: Any, precision: Any) -> tuple[Any, Any]:
+    """(minus the log density (...), slopes (..., d)) of x (..., d), each N(mean, 1 / precision)."""
+    slopes = precision * (x - mean)
+    return 0.5 * numpy_of(x).sum(slopes * (x - mean), axis=-1), slopes
+
+
+def in_rows(array: np.ndarray) -> np.ndarray:
+    """The array (n, ...) as a table (n, m), for n = 0 too: a state may have no frame."""
+    return array.reshape(len(array), np.prod(array.shape[1:], dtype=int))
+
+
+def outer_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The outer product of each row of a (n, o) and of b (n, i), as a row (o i,)."""
+    return in_rows(a[:, :, None] * b[:, None, :])
 
 
 def alone(scores: np.ndarray) -> Factors:
@@ -256,9 +229,13 @@ def summed(factors: Factors, shares: np.ndarray) -> np.ndarray:
     return np.hstack(sums)
 
 
-def likely(mass: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
-    """For each column of mass (M, K): (frames that count, their mass)."""
+def likely(frames: Frames, mass: np.ndarray) -> list[tuple[Frames, np.ndarray]]:
+    """For each column of mass (M, K): (the frames that count, their mass)."""
+    parts = []
     for counts in mass.T:
         used = np.flatnonzero(abs(counts) > NEGLIGIBLE)
-        few_to_leave_out = 2 * len(used) > len(counts)
-        yield (slice(None), counts) if few_to_leave_out else (used, counts[used])
+        if 2 * len(used) > len(counts):  # too few are left out to pay for it
+            parts.append((frames, counts))
+        else:
+            parts.append((frames.rows(used), counts[used]))
+    return parts

@@ -1,17 +1,16 @@
 """Counts, x_tr | z_t = k ~ Poisson(rate_kr), and codes, x_t | z_t = k ~ Categorical(p_k)."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
-import autograd.numpy as anp
 import numpy as np
 from scipy.special import gammaln
 
 from ....checks import check_whole, real_array, real_number
-from ..sequences import check_codes, local_means
-from ..simplex import Simplex
-from .base import Analytic, alone
-from .priors import log_rate
+from ..frames import check_codes, local_means
+from ..parameters import Simplex
+from .base import Emission, alone, numpy_of
 
 MOST = 10**5  # categories
 
@@ -23,13 +22,13 @@ class PoissonParams(NamedTuple):
 
 
 class CategoricalParams(NamedTuple):
-    """probability (K, C), rows that sum to 1."""
+    """probability (K, C), rows that sum to 1, in the order of `Categorical.symbols`."""
 
     probability: np.ndarray
 
 
 @dataclass(frozen=True, repr=False)
-class Poisson(Analytic):
+class Poisson(Emission):
     """A row: log rates (R,), independent. Rates ~ Gamma(shape, rate) of `rate_prior`.
 
     (1, 0) is flat, shapes above 1 keep rates above 0.
@@ -52,19 +51,22 @@ class Poisson(Analytic):
         return 1, n_channels
 
     def unpack(self, rows, n_channels):
-        return PoissonParams(anp.exp(rows))
+        return PoissonParams(np.exp(rows))
 
     def pack(self, named):
         return np.log(named.rate)
 
     def minus_log_prior(self, rows):
-        value, slopes = log_rate(rows, *self.rate_prior)
-        return anp.sum(value, axis=-1), slopes
+        xp = numpy_of(rows)
+        shape, rate = self.rate_prior
+        terms = rate * xp.exp(rows)
+        return xp.sum(terms - (shape - 1.0) * rows, axis=(-2, -1)), terms - (shape - 1.0)
 
     def log_densities(self, rows, frames):
+        xp = numpy_of(rows)
         known = gammaln(frames.x + 1.0).sum(axis=1, keepdims=True)
-        linear = anp.dot(frames.x, anp.transpose(rows))
-        return linear - anp.dot(frames.seen, anp.exp(anp.transpose(rows))) - known
+        linear = xp.dot(frames.x, xp.transpose(rows))
+        return linear - xp.dot(frames.seen, xp.exp(xp.transpose(rows))) - known
 
     def score_factors(self, rows, k, frames):
         return alone(frames.x - frames.seen * np.exp(rows[k]))
@@ -77,6 +79,11 @@ class Poisson(Analytic):
         sums, seen = expected
         return sums - seen * np.exp(rows)
 
+    def information(self, rows, expected, prior):
+        curvature = (expected[1] + prior * self.rate_prior[1]) * np.exp(rows)
+        matrices = curvature[:, :, None] * np.eye(rows.shape[1])
+        return matrices[:, :0], matrices
+
     def maximise(self, rows, expected):
         sums, seen = expected
         shape, rate = self.rate_prior
@@ -87,53 +94,63 @@ class Poisson(Analytic):
         roots = np.sqrt(frames.x)
         return np.hstack([roots, local_means(roots, frames.starts)])
 
-    def mean(self, rows, k, frames):
-        return np.exp(rows[k : k + 1])
-
-    def draw(self, rows, k, frames, rng):
-        return rng.poisson(np.exp(rows[k]), frames.x.shape)
-
 
 @dataclass(frozen=True, repr=False)
-class Categorical(Analytic):
-    """A row: log weights (C,) of the codes 0 ... C - 1, see `simplex`; p_k ~ Dirichlet.
+class Categorical(Emission):
+    """A row: log weights (C,) of the symbols, see `Simplex`; p_k ~ Dirichlet.
 
-    n_categories: C, by default the largest code and 1; fixed: None, or (K, C) probabilities that
-    stay as they are, 0 for what a state never shows, nan where free.
+    n_categories: C codes 0 ... C - 1, by default the codes that occur; symbols (C,): these codes,
+    in their order; fixed: None, or (K, C) probabilities that stay as they are, 0 for what a state
+    never shows, nan where free.
     """
 
     n_categories: int | None = None
     concentration: float = 1.1
     fixed: Any = field(default=None, repr=False, compare=False)
+    symbols: tuple[float, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self):
         concentration = real_number("concentration", self.concentration, least=1.0)
         object.__setattr__(self, "concentration", concentration)
         if self.n_categories is not None:
-            n_categories = check_whole("n_categories", self.n_categories, 2, MOST)
+            n_categories = check_whole("n_categories", self.n_categories, 1, MOST)
             object.__setattr__(self, "n_categories", n_categories)
 
     def settled(self, x, inputs, weights):
         if x.shape[1] != 1:
             raise ValueError(f"{x.shape[1]} channels of codes: categorical emissions have one")
         check_codes(x)
-        found = int(np.nanmax(x)) + 1
-        if self.n_categories is None and found > max(len(x), 2):
-            largest = f"the code {found - 1} in {len(x)} frames"
-            raise ValueError(f"{largest}: number the categories from 0, or pass n_categories")
-        return replace(self, n_categories=self.n_categories or found)
+        if self.symbols is not None:
+            return self
+        symbols = np.unique(x[np.isfinite(x)]) if self.n_categories is None else self.n_categories
+        symbols = np.arange(float(symbols)) if np.ndim(symbols) == 0 else symbols
+        return replace(self, n_categories=len(symbols), symbols=tuple(symbols.tolist()))
 
     def prepared(self, x):
-        check_codes(x, self.n_categories)
-        return x
+        """The number of each symbol."""
+        check_codes(x)
+        symbols = np.array(self.symbols)
+        other = x[~np.isin(x, symbols) & np.isfinite(x)]
+        if other.size:
+            known = ", ".join(f"{symbol:g}" for symbol in symbols[:5])
+            more = ", ..." if len(symbols) > 5 else ""
+            raise ValueError(f"x holds {other[0]:g}: only {known}{more} are expected")
+        return np.where(np.isfinite(x), np.searchsorted(symbols, x), np.nan)
 
     @property
     def has_zeros(self):
         return self.fixed is not None and bool((np.asarray(self.fixed) == 0.0).any())
 
+    @cached_property
+    def _laws(self):
+        return {}
+
     def law(self, n_states: int) -> Simplex:
         """Of all rows."""
-        return Simplex((n_states, self.n_categories), self.concentration, self.fixed)
+        if n_states not in self._laws:
+            shape = n_states, self.n_categories
+            self._laws[n_states] = Simplex(shape, self.concentration, self.fixed)
+        return self._laws[n_states]
 
     def state_shape(self, n_channels):
         return 1, self.n_categories
@@ -142,7 +159,7 @@ class Categorical(Analytic):
         return self.law(n_states).kept
 
     def unpack(self, rows, n_channels):
-        return CategoricalParams(anp.exp(self.law(len(rows)).log_p(rows)))
+        return CategoricalParams(np.exp(self.law(len(rows)).log_p(rows)))
 
     def pack(self, named):
         p = np.asarray(named.probability)
@@ -150,17 +167,16 @@ class Categorical(Analytic):
 
     def minus_log_prior(self, rows):
         law = self.law(rows.shape[-2])
-        log_p = law.log_p(rows)
-        return -law.log_density(log_p), -law.score(law.pseudo_counts, anp.exp(log_p))
+        return law.minus_log_prior(law.log_p(rows))
 
     def log_densities(self, rows, frames):
-        return anp.transpose(self.law(len(rows)).log_p(rows))[_codes(frames)]
+        return self.law(len(rows)).log_p(rows).T[_codes(frames)]
 
     def score_factors(self, rows, k, frames):
         law = self.law(len(rows))
-        p = np.exp(law.log_p(rows))
         seen = np.eye(self.n_categories)[_codes(frames)] * law.free[k]
-        return alone(seen - seen.sum(axis=1, keepdims=True) * (p * law.free / law.left)[k])
+        shares = law.shares(np.exp(law.log_p(rows)))[k]
+        return alone(seen - seen.sum(axis=1, keepdims=True) * shares)
 
     def expected(self, rows, frames, mass):
         """Counts of each code, (K, C)."""
@@ -170,6 +186,12 @@ class Categorical(Analytic):
     def slopes(self, rows, expected):
         law = self.law(len(rows))
         return law.score(expected, np.exp(law.log_p(rows)))
+
+    def information(self, rows, expected, prior):
+        law = self.law(len(rows))
+        counts = expected + prior * law.pseudo_counts
+        matrices = law.information(counts, np.exp(law.log_p(rows)))
+        return matrices[:, :0], matrices
 
     def maximise(self, rows, expected):
         law = self.law(len(rows))
@@ -181,17 +203,6 @@ class Categorical(Analytic):
     def features(self, frames):
         """How often each category occurs around a frame."""
         return local_means(np.eye(self.n_categories)[_codes(frames)], frames.starts)
-
-    def mean(self, rows, k, frames):
-        """That of the codes."""
-        return self._p(rows, k)[None] @ np.arange(self.n_categories)[:, None]
-
-    def draw(self, rows, k, frames, rng):
-        p = self._p(rows, k)
-        return rng.choice(self.n_categories, (len(frames.x), 1), p=p / p.sum())
-
-    def _p(self, rows, k):
-        return np.exp(self.law(len(rows)).log_p(rows)[k])
 
 
 def _codes(frames):

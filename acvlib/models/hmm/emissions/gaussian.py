@@ -8,17 +8,14 @@ Source: Ghosh et al. (2020), Eq. 17, which is `AutoRegression`.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
-import autograd.numpy as anp
 import numpy as np
-from scipy.linalg import solve_sylvester
 
 from ....checks import check_choice
-from .base import alone, in_rows
-from .moments import Moments, residual
-from .priors import normal
-from .units import Standardised, checked_width
+from .base import alone, in_rows, normal, numpy_of
+from .units import Moments, Standardised, checked_width, residual
 
 LOG_2PI = np.log(2.0 * np.pi)
 SHAPES = ("diag", "spherical", "full")
@@ -86,201 +83,217 @@ class Gaussian(Standardised):
     def _is_isotropic(self):
         return self.tied and self.common_scale
 
-    @property
-    def _n(self):
-        return len(self.scale)
+    @cached_property
+    def _places(self):
+        """Row and column in P of each entry that has a parameter."""
+        n = len(self.scale)
+        return np.tril_indices(n) if self.covariance == "full" else (np.arange(n),) * 2
 
-    @property
-    def _on_diagonal(self):
-        """Of each parameter of P, whether it is on the diagonal."""
-        if self.covariance == "full":
-            return np.equal(*np.tril_indices(self._n))
-        return np.ones(self._n if self.covariance == "diag" else 1, bool)
+    @cached_property
+    def _on(self):
+        """Of each such entry, whether it is on the diagonal."""
+        return np.equal(*self._places)
+
+    @cached_property
+    def _shared(self):
+        """(entries, m) which of the m parameters an entry has: a spherical P has one for all."""
+        n = len(self._on)
+        return np.ones((n, 1)) if self.covariance == "spherical" else np.eye(n)
+
+    @cached_property
+    def _placed(self):
+        """(m, R^2) the entries of P of each parameter."""
+        n = len(self.scale)
+        return self._shared.T @ np.eye(n * n)[np.ravel_multi_index(self._places, (n, n))]
 
     @property
     def n_shared(self):
-        return len(self._on_diagonal) if self.tied and self.scale else 0
+        return self._shared.shape[1] if self.tied and self.scale else 0
 
     def state_shape(self, n_channels):
         q = self.order * n_channels + 1
         if self._is_isotropic:
             return n_channels, q  # the same for each row of W
-        return 1, n_channels * q + (0 if self.tied else len(self._on_diagonal))
+        return 1, n_channels * q + (0 if self.tied else self._shared.shape[1])
 
     def _parts(self, rows):
-        """P (K, R, R), or its diagonal (K, R), and W (K, R, q); of boxed or complex rows too."""
-        on, n = self._on_diagonal, self._n
-        spread = rows[:, : len(on)]
-        weights = anp.reshape(rows[:, len(on) :], (len(rows), n, -1))
-        if self.covariance != "full":
-            return anp.exp(-spread) * np.ones(n), weights
-        values = anp.where(on, anp.exp(-spread * on), spread)
-        places = np.eye(n * n)[np.ravel_multi_index(np.tril_indices(n), (n, n))]
-        return anp.reshape(anp.dot(values, places), (len(rows), n, n)), weights
+        """P (K, R, R) and W (K, R, q)."""
+        xp = numpy_of(rows)
+        n = len(self.scale)
+        m = self._shared.shape[1]
+        spread = rows[:, :m]
+        on = self._on[:m]
+        values = xp.where(on, xp.exp(-spread * on), spread)
+        P = xp.reshape(xp.dot(values, self._placed), (len(rows), n, n))
+        return P, xp.reshape(rows[:, m:], (len(rows), n, -1))
 
     def _rows(self, P, weights):
-        """Rows (K, e) of P (K, R, R) or (K, R), or of one for all, and W."""
-        k, on = len(weights), self._on_diagonal
-        entries = P[:, *np.tril_indices(self._n)] if self.covariance == "full" else P[:, : len(on)]
-        spread = np.where(on, -np.log(np.where(on, entries, 1.0)), entries)
-        return np.hstack([np.broadcast_to(spread, (k, len(on))), weights.reshape(k, -1)])
+        """Rows (K, e) of P (K, R, R), or of one for all, and W."""
+        entries = P[:, *self._places]
+        spread = np.where(self._on, -np.log(np.where(self._on, entries, 1.0)), entries)
+        spread = spread[:, : self._shared.shape[1]]
+        return np.hstack(
+            [np.broadcast_to(spread, (len(weights), spread.shape[1])), in_rows(weights)]
+        )
 
     def unpack(self, rows, n_channels):
-        centre, scale = np.array([self.centre, self.scale])
+        centre, scale = self._units
         P, weights = self._parts(rows)
         P = P[:1] if self.tied else P
-        if self.covariance == "full":
-            inverse = anp.linalg.inv(P)
-            spread = anp.matmul(anp.transpose(inverse, (0, 2, 1)), inverse)
-            spread = spread * np.outer(scale, scale)
-        else:
-            spread = (scale / P)[:, : len(self._on_diagonal)]
+        spread = np.linalg.inv(P @ P.swapaxes(1, 2)) * np.outer(scale, scale)
+        if self.covariance != "full":
+            diagonal = np.diagonal(spread, axis1=1, axis2=2)
+            spread = np.sqrt(diagonal[:, : self._shared.shape[1]])
         spread = spread[0] if self.tied else spread
-        lags = anp.reshape(weights[:, :, :-1], (len(rows), n_channels, self.order, n_channels))
-        lags = anp.transpose(lags, (0, 2, 1, 3)) * (scale[:, None] / scale)
-        level = scale * weights[:, :, -1] + centre - anp.sum(anp.dot(lags, centre), axis=1)
+        lags = weights[:, :, :-1].reshape(len(rows), n_channels, self.order, n_channels)
+        lags = lags.transpose(0, 2, 1, 3) * (scale[:, None] / scale)
+        level = scale * weights[:, :, -1] + centre - (lags @ centre).sum(axis=1)
         if self.order:
             return AutoRegressionParams(spread[0] if self._is_isotropic else spread, lags, level)
         kind = CovarianceParams if self.covariance == "full" else GaussianParams
         return kind(level, spread)
 
     def pack(self, named):
-        scale, n, p = np.array(self.scale), self._n, self.order
-        lags = named.coefficients if p else np.zeros((len(named.mean), 0, n, n))
-        level = named.intercept if p else named.mean
-        level = level - self.centre + (lags @ np.array(self.centre)).sum(axis=1)
-        lags = (lags / (scale[:, None] / scale)).transpose(0, 2, 1, 3).reshape(len(lags), n, p * n)
-        weights = np.dstack([lags, level / scale])
+        centre, scale = self._units
+        n = len(scale)
+        if self.order:
+            spread, lags, level = named
+            level = level - centre + (lags @ centre).sum(axis=1)
+            lags = (lags * (scale / scale[:, None])).transpose(0, 2, 1, 3).reshape(len(lags), n, -1)
+        else:
+            level, spread = named
+            lags = np.zeros((len(level), n, 0))
+            level = level - centre
         if self.covariance != "full":
-            width = len(self._on_diagonal)
-            return self._rows(scale[:width] / np.reshape(named.sd, (-1, width)), weights)
-        covariance = named.sd if p else named.covariance
-        covariance = np.reshape(covariance, (-1, n, n)) / np.outer(scale, scale)
-        return self._rows(np.linalg.cholesky(np.linalg.inv(covariance)), weights)
+            spread = np.reshape(spread, (-1, self._shared.shape[1])) ** 2
+            spread = spread[:, :, None] * np.eye(n)
+        precision = np.linalg.inv(np.reshape(spread, (-1, n, n)) / np.outer(scale, scale))
+        return self._rows(np.linalg.cholesky(precision), np.dstack([lags, level / scale]))
 
     def minus_log_prior(self, rows):
+        xp = numpy_of(rows)
         shape, scale = self.variance_prior
-        on = self._on_diagonal
-        spread = rows[..., : len(on)]
-        tail = scale * anp.where(on, anp.exp(-2.0 * spread * on), spread**2)
-        value = anp.sum(2.0 * (shape + 1.0) * on * spread + tail, axis=-1)
-        slopes = 2.0 * anp.where(on, shape + 1.0 - tail, scale * spread)
+        m = self._shared.shape[1]
+        on = self._on[:m]
+        spread = rows[..., :m]
+        tail = scale * xp.where(on, xp.exp(-2.0 * spread * on), spread**2)
+        value = xp.sum(2.0 * (shape + 1.0) * on * spread + tail, axis=-1)
+        slopes = 2.0 * xp.where(on, shape + 1.0 - tail, scale * spread)
         if self.tied:  # once, not for each state
             first = np.arange(rows.shape[-2]) == 0
             value = value * first
             slopes = slopes * first[:, None]
-        mean = self._prior_mean.ravel()
-        pull, by_weights = normal(rows[..., len(on) :], mean, self.mean_scale**-2)
-        total = anp.sum(value + pull, axis=-1)
-        return total, anp.concatenate([slopes, by_weights], axis=-1)
+        pull, by_weights = normal(rows[..., m:], self._prior_mean.ravel(), self.mean_scale**-2)
+        return xp.sum(value + pull, axis=-1), xp.concatenate([slopes, by_weights], axis=-1)
 
-    @property
+    @cached_property
     def _prior_mean(self):
         """[I, 0 ... 0] (R, q)."""
-        shape = self._n, self.order * self._n + 1
-        return np.eye(*shape) if self.order else np.zeros(shape)
+        n = len(self.scale)
+        return np.eye(n, self.order * n + 1) * (self.order > 0)
 
     def log_densities(self, rows, frames):
+        xp = numpy_of(rows)
         P, weights = self._parts(rows)
-        is_full = self.covariance == "full"
-        diagonal = anp.diagonal(P, axis1=-1, axis2=-2) if is_full else P
-        logs = anp.log(diagonal) - np.log(self.scale) - 0.5 * LOG_2PI
+        logs = xp.log(xp.diagonal(P, axis1=-1, axis2=-2)) - np.log(self._units[1]) - 0.5 * LOG_2PI
         squares = []
-        for factor, own in zip(P, weights, strict=True):
-            gap = residual(own, frames, self.order > 0)
-            if is_full:
-                gap = gap @ factor
-            else:
-                gap *= factor
-            squares.append(anp.einsum("nr,nr->n", gap, gap))
-        return frames.seen @ logs.T - 0.5 * anp.stack(squares, axis=1)
+        for factor, of_state in zip(P, weights, strict=True):
+            gap = xp.dot(residual(of_state, frames), factor)
+            squares.append(xp.einsum("nr,nr->n", gap, gap))
+        return xp.dot(frames.seen, logs.T) - 0.5 * xp.stack(squares, axis=1)
 
     def score_factors(self, rows, k, frames):
         P, weights = (part[0] for part in self._parts(rows[k : k + 1]))
-        gap = residual(weights, frames, self.order > 0)
-        if self.covariance == "full":
-            u = gap @ P
-            i, j = np.tril_indices(len(P))
-            by_spread = -gap[:, i] * u[:, j] * np.where(i == j, -P[i, j], 1.0) - (i == j)
-            signal = u @ P.T
-        else:
-            by_spread = (gap * P) ** 2 - frames.seen
-            if self.covariance == "spherical":
-                by_spread = by_spread.sum(axis=1, keepdims=True)
-            signal = gap * P**2
-        by_weights = [(signal, frames.design)] if self.order else alone(signal)
-        return alone(by_spread) + by_weights
+        gap = residual(weights, frames)
+        u = gap @ P
+        i, j = self._places
+        by_spread = self._by_spread(P, gap[:, i] * u[:, j], frames.seen[:, i])
+        return [*alone(by_spread), (u @ P.T, frames.design)]
+
+    def _by_spread(self, P, products, count):
+        """Slopes by the parameters of P, of (x - W y) (x - W y)' P, and how often it is seen."""
+        slopes = np.where(self._on, P[..., *self._places] * products - count, -products)
+        return slopes @ self._shared
 
     def expected(self, rows, frames, mass):
-        _, weights = self._parts(rows)
-        return Moments(weights, frames, mass, self.order > 0, self.covariance == "full")
+        return Moments(self._parts(rows)[1], frames, mass)
 
     def slopes(self, rows, expected):
-        P, weights = self._parts(rows)
-        squares, met = expected.about(weights)
-        if self.covariance == "full":
-            i, j = np.tril_indices(self._n)
-            slope = np.where(i == j, -P[:, i, j], 1.0)
-            by_spread = -(squares @ P)[:, i, j] * slope - (i == j) * expected.count
-            by_weights = P @ P.swapaxes(1, 2) @ met
-        else:
-            by_spread = P**2 * squares - expected.count
-            if self.covariance == "spherical":
-                by_spread = by_spread.sum(axis=1, keepdims=True)
-            by_weights = P[:, :, None] ** 2 * met
-        return np.hstack([by_spread, in_rows(by_weights)])
+        P, _ = self._parts(rows)
+        i, j = self._places
+        products = (expected.squares @ P)[:, i, j]
+        by_spread = self._by_spread(P, products, expected.count[:, i])
+        return np.hstack([by_spread, in_rows(P @ P.swapaxes(1, 2) @ expected.met)])
 
     def information(self, rows, expected, prior):
-        if not self._is_isotropic:
-            return super().information(rows, expected, prior)
-        own = np.exp(-2.0 * rows[:, :1, None]) * expected.gram[:, 0]
-        own = own + prior * self.mean_scale**-2 * np.eye(own.shape[1])
-        return self.curvature(rows, expected, prior, 1), own
+        P, weights = self._parts(rows)
+        k, n, q = weights.shape
+        i, j = self._places
+        entries = P[:, i, j]
+        change = np.where(self._on, -entries, 1.0)  # of an entry of P with its parameter
+        spread = change[:, :, None] * change[:, None] * expected.squares[:, i[:, None], i]
+        spread *= j[:, None] == j
+        products = (expected.squares @ P)[:, i, j]
+        spread += np.eye(len(i)) * (self._on * entries * products)[:, None]
+        met = expected.met
+        across = np.eye(n)[i][..., None] * (P.swapaxes(1, 2) @ met)[:, j, None]
+        across = across + P.swapaxes(1, 2)[:, j][..., None] * met[:, i, None]
+        across = -change[:, :, None] * across.reshape(k, len(i), n * q)
+        spread = self._shared.T @ spread @ self._shared
+        across = self._shared.T @ across
+        inner = 1 if self._is_isotropic else n
+        precision = (P @ P.swapaxes(1, 2))[:, :inner, :inner]
+        by_weights = precision[:, :, None, :, None] * expected.gram[:, :inner, :, None]
+        by_weights = by_weights.reshape(k, inner * q, inner * q)
+        if prior:
+            by_weights += self.mean_scale**-2 * np.eye(inner * q)
+            spread += np.eye(spread.shape[1]) * self._prior_curvature(rows)[:, None]
+        shared = np.concatenate([spread, across], axis=2)
+        if self.tied:
+            return shared, by_weights
+        below = np.concatenate([across.swapaxes(1, 2), by_weights], axis=2)
+        return shared[:, :0], np.concatenate([shared, below], axis=1)
+
+    def _prior_curvature(self, rows):
+        """Of minus the log prior by the parameters of P, (K, m)."""
+        spread = rows[:, : self._shared.shape[1]]
+        on = self._on[: spread.shape[1]]
+        curvature = 2.0 * self.variance_prior[1] * np.where(on, 2.0 * np.exp(-2.0 * spread * on), 1)
+        return curvature * (np.arange(len(rows)) == 0)[:, None] if self.tied else curvature
 
     def maximise(self, rows, expected):
         """The M-step: W given C, then C given W (Meng and Rubin 1993)."""
         P, weights = self._parts(rows)
-        precision = self.mean_scale**-2
-        away = self._prior_mean - weights
-        if self.covariance == "full":
-            pull = precision * np.linalg.inv(P @ P.swapaxes(1, 2))
-            sums = expected.met + pull @ away
-            gram = expected.gram[:, 0]
-            moves = [solve_sylvester(*each) for each in zip(pull, gram, sums, strict=True)]
+        n = len(self.scale)
+        covariance = np.linalg.inv(P @ P.swapaxes(1, 2))
+        if self.covariance == "full":  # each axis of C on its own, then each channel
+            spreads, axes = np.linalg.eigh(covariance)
         else:
-            pull = precision / P[:, : len(self._on_diagonal)] ** 2
-            gram = expected.gram + pull[:, :, None, None] * np.eye(expected.gram.shape[-1])
-            sums = expected.met + pull[:, :, None] * away
-            groups = sums.reshape(*gram.shape[:2], -1, gram.shape[-1])
-            moves = np.linalg.solve(gram, groups.swapaxes(2, 3)).swapaxes(2, 3)
-        weights = weights + np.reshape(moves, weights.shape)
-        squares, _ = expected.summed(weights)
+            spreads, axes = np.diagonal(covariance, axis1=1, axis2=2), np.eye(n)[None]
+            spreads = spreads[:, : self._shared.shape[1]]
+        pull = self.mean_scale**-2 * spreads
+        sums = expected.met + self.mean_scale**-2 * covariance @ (self._prior_mean - weights)
+        gram = expected.gram + pull[:, :, None, None] * np.eye(weights.shape[2])
+        groups = axes.swapaxes(1, 2) @ sums
+        groups = groups.reshape(*gram.shape[:2], -1, gram.shape[-1])
+        moves = np.linalg.solve(gram, groups.swapaxes(2, 3)).swapaxes(2, 3)
+        weights = weights + axes @ moves.reshape(weights.shape)
+        squares, _ = expected.about(weights)
         return self._rows(self._likeliest(squares, expected.count), weights)
 
     def _likeliest(self, squares, count):
         """P of the C with the highest posterior density, given sums of squares and counts (K, .)"""
         shape, scale = self.variance_prior
+        unit = np.eye(len(self.scale))
         if self.covariance == "spherical":
-            count = np.broadcast_to(count, squares.shape)
-            squares, count = (part.sum(axis=1, keepdims=True) for part in (squares, count))
+            squares = squares.trace(axis1=1, axis2=2)[:, None, None] * unit
+            count = count.sum(axis=1, keepdims=True)
+        elif self.covariance == "diag":
+            squares = squares * unit
         if self.tied:
             squares, count = (part.sum(axis=0, keepdims=True) for part in (squares, count))
-        if self.covariance != "full":
-            return ((squares + 2.0 * scale) / (count + 2.0 * (shape + 1.0))) ** -0.5
-        spread = squares + 2.0 * scale * np.eye(self._n)
-        spread = spread / (count[:, :, None] + 2.0 * (shape + 1.0))
+        spread = (squares + 2.0 * scale * unit) / (count[:, :, None] + 2.0 * (shape + 1.0))
         return np.linalg.cholesky(np.linalg.inv(spread))
-
-    def mean(self, rows, k, frames):
-        weights = self._parts(rows[k : k + 1])[1][0]
-        scaled = weights[:, 0][None] if self.order == 0 else frames.design @ weights.T
-        return np.array(self.centre) + scaled * self.scale
-
-    def draw(self, rows, k, frames, rng):
-        P = self._parts(rows[k : k + 1])[0][0]
-        noise = rng.normal(size=frames.x.shape)
-        noise = noise @ np.linalg.inv(P) if P.ndim == 2 else noise / P
-        return self.mean(rows, k, frames) + noise * self.scale
 
 
 def AutoRegression(

@@ -9,15 +9,13 @@ Source: Ashwood et al. (2022), Mice alternate between discrete strategies, Natur
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit, gammaln
 
 from ....checks import LARGEST, check_choice, check_whole, real_number
-from ..sequences import check_codes, local_means
-from .base import Emission, in_rows
-from .priors import normal
+from ..frames import check_codes, local_means
+from .base import Emission, in_rows, normal, numpy_of
 
 FAMILIES = ("bernoulli", "poisson")
 
@@ -75,15 +73,14 @@ class GLM(Emission):
         return 1, n_channels * (self.n_inputs + self.intercept)
 
     def unpack(self, rows, n_channels):
-        weights = anp.reshape(rows, (len(rows), n_channels, -1))
-        return GLMParams(anp.dot(weights, self._to_units(np.array(self.scale))))
+        return GLMParams(rows.reshape(len(rows), n_channels, -1) @ self._to_units())
 
     def pack(self, named):
-        weights = named.weights @ np.linalg.inv(self._to_units(np.array(self.scale)))
-        return in_rows(weights)
+        return in_rows(named.weights @ np.linalg.inv(self._to_units()))
 
-    def _to_units(self, scale):
+    def _to_units(self):
         """The matrix (q, q) that takes weights of scaled inputs to those of inputs."""
+        scale = np.array(self.scale)
         change = np.diag(np.append(1.0 / scale, np.ones(int(self.intercept))))
         if self.intercept:
             change[:-1, -1] = -np.array(self.centre) / scale
@@ -91,30 +88,29 @@ class GLM(Emission):
 
     def minus_log_prior(self, rows):
         value, slopes = normal(rows, 0.0, self.weight_sd**-2)
-        return anp.sum(value, axis=-1), slopes
+        return value.sum(axis=-1), slopes
 
     def log_density(self, row, frames):
+        xp = numpy_of(row)
         eta = self._eta(row, frames)
         if self.family == "bernoulli":
-            terms = frames.x * eta - anp.logaddexp(0.0, eta)
+            terms = frames.x * eta - xp.logaddexp(0.0, eta)
         else:
-            terms = frames.x * eta - anp.exp(eta) - gammaln(frames.x + 1.0)
-        return anp.sum(terms, axis=1)
+            terms = frames.x * eta - xp.exp(eta) - gammaln(frames.x + 1.0)
+        return xp.sum(terms, axis=1)
 
     def score_factors(self, rows, k, frames):
         return [(frames.x - self._mean(rows[k], frames), self._design(frames))]
 
-    slopes = Emission.factored_slopes
-
     def information(self, rows, expected, prior):
-        found = []
+        matrices = []
         for row, (frames, mass) in zip(rows, expected, strict=True):
             design = self._design(frames)
             mean = self._mean(row, frames)
             variance = mean * (1.0 - mean) if self.family == "bernoulli" else mean
             blocks = [(design.T * (mass * each)) @ design for each in variance.T]
-            found.append(block_diag(*blocks) + prior * self.weight_sd**-2 * np.eye(len(row)))
-        return np.zeros((len(rows), 0, rows.shape[1])), np.array(found)
+            matrices.append(block_diag(*blocks) + prior * self.weight_sd**-2 * np.eye(len(row)))
+        return np.zeros((len(rows), 0, rows.shape[1])), np.array(matrices)
 
     def features(self, frames):
         """Around a frame, the scores of one regression for all."""
@@ -122,19 +118,12 @@ class GLM(Emission):
         pooled = self.start(frames, everyone, 1)
         return local_means(self.scores(pooled, 0, frames), frames.starts)
 
-    def mean(self, rows, k, frames):
-        return self._mean(rows[k], frames)
-
-    def draw(self, rows, k, frames, rng):
-        mean = self._mean(rows[k], frames)
-        return rng.poisson(mean) if self.family == "poisson" else rng.random(mean.shape) < mean
-
     def _design(self, frames):
         return frames.design if self.intercept else frames.design[:, :-1]
 
     def _eta(self, row, frames):
-        weights = anp.reshape(row, (frames.n_channels, -1))
-        return anp.dot(self._design(frames), weights.T)
+        weights = row.reshape((frames.n_channels, -1))
+        return numpy_of(row).dot(self._design(frames), weights.T)
 
     def _mean(self, row, frames):
         eta = self._eta(row, frames)

@@ -4,16 +4,16 @@ A row: log weights (C,) to the last one's, which is 0, then the rows of the C co
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
-import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import block_diag
 
 from ....checks import check_whole, real_number
-from ..simplex import Simplex, log_softmax
+from ..parameters import Simplex, log_softmax
 from ..starts import k_means
-from .base import Analytic, Emission, alone, in_rows, likely
+from .base import Emission, alone, in_rows, likely, numpy_of
 from .gaussian import Gaussian
 
 MOST = 10**4  # components
@@ -27,7 +27,7 @@ class MixtureParams(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Mixture(Analytic):
+class Mixture(Emission):
     """Of n_components each; weights ~ Dirichlet(concentration, ...)."""
 
     n_components: int = 2
@@ -61,9 +61,15 @@ class Mixture(Analytic):
     def state_shape(self, n_channels):
         return 1, self.n_components * (1 + np.prod(self.component.state_shape(n_channels)))
 
+    @cached_property
+    def _laws(self):
+        return {}
+
     def law(self, n_states: int) -> Simplex:
         """Of the weights."""
-        return Simplex((n_states, self.n_components), self.concentration)
+        if n_states not in self._laws:
+            self._laws[n_states] = Simplex((n_states, self.n_components), self.concentration)
+        return self._laws[n_states]
 
     def kept(self, n_states, n_channels):
         inner = self.component.kept(n_states * self.n_components, n_channels)
@@ -73,7 +79,7 @@ class Mixture(Analytic):
 
     def unpack(self, rows, n_channels):
         log_weights, components = self._parts(rows)
-        return MixtureParams(anp.exp(log_weights), self.component.unpack(components, n_channels))
+        return MixtureParams(np.exp(log_weights), self.component.unpack(components, n_channels))
 
     def pack(self, named):
         return self._packed(np.asarray(named.weight), self.component.pack(named.component))
@@ -86,27 +92,27 @@ class Mixture(Analytic):
         """Log weights (..., K, C) and rows of components (..., K C, d)."""
         cut = self.n_components
         *lead, k, size = rows.shape
-        components = anp.reshape(rows[..., cut:], (*lead, k * cut, size // cut - 1))
+        components = rows[..., cut:].reshape((*lead, k * cut, size // cut - 1))
         return log_softmax(rows[..., :cut]), components
 
     def minus_log_prior(self, rows):
         log_weights, components = self._parts(rows)
-        law = self.law(rows.shape[-2])
+        of_weights, first = self.law(rows.shape[-2]).minus_log_prior(log_weights)
         value, slopes = self.component.minus_log_prior(components)
-        first = -law.score(law.pseudo_counts, anp.exp(log_weights))
-        joined = [first, anp.reshape(slopes, (*rows.shape[:-1], -1))]
-        return value - law.log_density(log_weights), anp.concatenate(joined, axis=-1)
+        joined = [first, slopes.reshape((*rows.shape[:-1], -1))]
+        return value + of_weights, numpy_of(rows).concatenate(joined, axis=-1)
 
     def log_densities(self, rows, frames):
+        xp = numpy_of(rows)
         joint = self._joint(rows, frames)
-        top = anp.max(joint, axis=2, keepdims=True)
-        return top[:, :, 0] + anp.log(anp.sum(anp.exp(joint - top), axis=2))
+        top = xp.max(joint, axis=2, keepdims=True)
+        return top[:, :, 0] + xp.log(xp.sum(xp.exp(joint - top), axis=2))
 
     def _joint(self, rows, frames):
         """log weight_c + log p(x_t | c), (n, K, C)."""
         log_weights, components = self._parts(rows)
         each = self.component.log_densities(components, frames)
-        return anp.reshape(each, (len(frames.x), *log_weights.shape)) + log_weights
+        return each.reshape((len(frames.x), *log_weights.shape)) + log_weights
 
     def _shares(self, rows, frames):
         """P(c | x_t, k), (n, K, C)."""
@@ -131,10 +137,9 @@ class Mixture(Analytic):
     def expected(self, rows, frames, mass):
         """Frames and counts of each state; expected counts of the components, and what they say."""
         by_component = mass[:, :, None] * self._shares(rows, frames)
-        flat = in_rows(by_component)
-        inner = self.component.expected(self._parts(rows)[1], frames, flat)
-        parts = [(frames.rows(used), counts) for used, counts in likely(mass)]
-        return parts, by_component.sum(axis=0), inner
+        components = self._parts(rows)[1]
+        inner = self.component.expected(components, frames, in_rows(by_component))
+        return likely(frames, mass), by_component.sum(axis=0), inner
 
     def slopes(self, rows, expected):
         _, counts, inner = expected
@@ -150,15 +155,14 @@ class Mixture(Analytic):
         of_weights = law.information(counts + prior * law.pseudo_counts, np.exp(log_weights))
         _, each = self.component.information(components, inner, prior)
         each = each.reshape(len(rows), self.n_components, *each.shape[1:])
-        own = [block_diag(first, *blocks) for first, blocks in zip(of_weights, each, strict=True)]
+        pairs = zip(of_weights, each, strict=True)
+        matrices = [block_diag(first, *blocks) for first, blocks in pairs]
         for k, (frames, mass) in enumerate(parts):
             shares = mass[:, None] * self._shares(rows[k : k + 1], frames)[:, 0]
-            own[k] += _squares(self.scores(rows, k, frames), mass)
-            for counts, scores in zip(
-                shares.T, self._component_scores(rows, k, frames), strict=True
-            ):
-                own[k] -= _squares(scores, counts)
-        return np.zeros((len(rows), 0, rows.shape[1])), np.array(own)
+            matrices[k] += _squares(self.scores(rows, k, frames), mass)
+            pairs = zip(self._component_scores(rows, k, frames), shares.T, strict=True)
+            matrices[k] -= sum(_squares(*pair) for pair in pairs)
+        return np.zeros((len(rows), 0, rows.shape[1])), np.array(matrices)
 
     def check_optimum(self, rows, expected):
         _, counts, inner = expected
@@ -185,19 +189,6 @@ class Mixture(Analytic):
         law = self.law(len(rows))
         weights = law.rows(counts + law.pseudo_counts)
         return self._packed(weights, self.component.maximise(self._parts(rows)[1], inner))
-
-    def mean(self, rows, k, frames):
-        log_weights, components = self._parts(rows)
-        places = k * self.n_components + np.arange(self.n_components)
-        means = [self.component.mean(components, c, frames) for c in places]
-        return np.tensordot(np.exp(log_weights[k]), np.array(means), 1)
-
-    def draw(self, rows, k, frames, rng):
-        log_weights, components = self._parts(rows)
-        chosen = rng.choice(self.n_components, len(frames.x), p=np.exp(log_weights[k]))
-        places = k * self.n_components + np.arange(self.n_components)
-        each = np.array([self.component.draw(components, c, frames, rng) for c in places])
-        return each[chosen, np.arange(len(chosen))]
 
 
 def _squares(scores, mass):

@@ -9,13 +9,11 @@ Source: Ghosh et al. (2020), Eq. 18.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import solve
 
-from .base import Emission, alone, outer_rows
+from .base import alone, normal, numpy_of, outer_rows
 from .gaussian import LOG_2PI
-from .priors import log_sd, normal
 from .units import Standardised
 
 
@@ -57,8 +55,8 @@ class NeuralAutoRegression(Standardised):
         n = len(self.scale)
         q = self.order * n + 1
         cut = 1 + self.n_hidden * q
-        inner = anp.reshape(rows[:, 1:cut], (len(rows), self.n_hidden, q))
-        return inner, anp.reshape(rows[:, cut:], (len(rows), n, self.n_hidden + 1))
+        inner = rows[:, 1:cut].reshape((len(rows), self.n_hidden, q))
+        return inner, rows[:, cut:].reshape((len(rows), n, self.n_hidden + 1))
 
     @property
     def _ones(self):
@@ -66,17 +64,15 @@ class NeuralAutoRegression(Standardised):
         return np.arange(self.n_hidden + 1) == self.n_hidden
 
     def unpack(self, rows, n_channels):
-        centre, scale = np.array(self.centre), np.array(self.scale)
+        centre, scale = self._units
         inner, outer = self._weights(rows)
         lags = inner[:, :, :-1] / np.tile(scale, self.order)
-        level = inner[:, :, -1:] - anp.dot(lags, np.tile(centre, self.order))[:, :, None]
+        level = inner[:, :, -1] - lags @ np.tile(centre, self.order)
         outer = outer * scale[:, None] + centre[:, None] * self._ones
-        return NetworkParams(
-            scale[0] * anp.exp(rows[0, 0]), anp.concatenate([lags, level], axis=2), outer
-        )
+        return NetworkParams(scale[0] * np.exp(rows[0, 0]), np.dstack([lags, level]), outer)
 
     def pack(self, named):
-        centre, scale = np.array(self.centre), np.array(self.scale)
+        centre, scale = self._units
         lags = named.inner[:, :, :-1]
         level = named.inner[:, :, -1] + lags @ np.tile(centre, self.order)
         inner = np.dstack([lags * np.tile(scale, self.order), level])
@@ -86,26 +82,32 @@ class NeuralAutoRegression(Standardised):
         return np.hstack([np.reshape(part, (k, -1)) for part in parts])
 
     def minus_log_prior(self, rows):
-        first = (np.arange(rows.shape[-2]) == 0)[:, None]
-        spread, of_spread = log_sd(rows[..., :1], *self.variance_prior)
-        pull, of_weights = normal(rows[..., 1:], 0.0, self.weight_sd**-2)
-        value = anp.sum(spread * first[:, 0] + pull, axis=-1)
-        return value, anp.concatenate([of_spread * first, of_weights], axis=-1)
+        xp = numpy_of(rows)
+        shape, scale = self.variance_prior
+        first = (np.arange(rows.shape[-2]) == 0)[:, None]  # once, not for each state
+        tail = scale * xp.exp(-2.0 * rows[..., :1])
+        spread = first * (2.0 * (shape + 1.0) * rows[..., :1] + tail)
+        pull, slopes = normal(rows[..., 1:], 0.0, self.weight_sd**-2)
+        of_spread = first * (2.0 * (shape + 1.0) - 2.0 * tail)
+        value = xp.sum(spread[..., 0] + pull, axis=-1)
+        return value, xp.concatenate([of_spread, slopes], axis=-1)
 
     def _passed(self, inner, outer, frames):
         """The hidden layer of one state and a 1 (n, H + 1), and residuals (n, R)."""
-        h = anp.tanh(anp.dot(frames.design, inner.T))
-        h = anp.concatenate([h, np.ones((len(frames.x), 1))], axis=1)
-        return h, frames.x - anp.dot(h, outer.T)
+        xp = numpy_of(inner)
+        h = xp.tanh(xp.dot(frames.design, inner.T))
+        h = xp.concatenate([h, np.ones((len(frames.x), 1))], axis=1)
+        return h, frames.x - xp.dot(h, outer.T)
 
     def log_densities(self, rows, frames):
+        xp = numpy_of(rows)
         columns = []
         constant = np.log(self.scale).sum() + 0.5 * frames.n_channels * LOG_2PI
         for row, *weights in zip(rows, *self._weights(rows), strict=True):
             _, gap = self._passed(*weights, frames)
-            squares = 0.5 * anp.exp(-2.0 * row[0]) * anp.einsum("nr,nr->n", gap, gap)
+            squares = 0.5 * xp.exp(-2.0 * row[0]) * xp.einsum("nr,nr->n", gap, gap)
             columns.append(-squares - frames.n_channels * row[0] - constant)
-        return anp.stack(columns, axis=1)
+        return xp.stack(columns, axis=1)
 
     def score_factors(self, rows, k, frames):
         row = rows[k]
@@ -116,14 +118,16 @@ class NeuralAutoRegression(Standardised):
         spread = np.einsum("nr,nr->n", signal, gap) - frames.n_channels
         return [*alone(spread[:, None]), (back, frames.design), (signal, h)]
 
-    slopes = Emission.factored_slopes
-
     def information(self, rows, expected, prior):
         """sum_t m (D'D - residual d2 mean), D the mean's derivative by a state's weights."""
         pairs = zip(rows, expected, strict=True)
-        own = np.array([self._curvature(row, *each) for row, each in pairs])
-        own += prior * self.weight_sd**-2 * np.eye(own.shape[1])
-        return self.curvature(rows, expected, prior, 1), own
+        matrices = np.array([self._curvature(row, *part) for row, part in pairs])
+        matrices += prior * self.weight_sd**-2 * np.eye(matrices.shape[1])
+        across = 2.0 * self.slopes(rows, expected)  # which go with sigma^-2
+        across[:, 0] += [2.0 * frames.n_channels * mass.sum() for frames, mass in expected]
+        if prior:
+            across[0, 0] += 4.0 * self.variance_prior[1] * np.exp(-2.0 * rows[0, 0])
+        return across[:, None], matrices
 
     def _curvature(self, row, frames, mass):
         m = np.exp(-2.0 * row[0]) * mass
@@ -169,11 +173,3 @@ class NeuralAutoRegression(Standardised):
         spread = np.full((n_states, 1), 0.5 * np.log(squares / count + 1e-4))
         parts = spread, inner.reshape(n_states, -1), np.reshape(outer, (n_states, -1))
         return np.hstack(parts)
-
-    def mean(self, rows, k, frames):
-        inner, outer = (part[k] for part in self._weights(rows))
-        _, gap = self._passed(inner, outer, frames)
-        return np.array(self.centre) + (frames.x - gap) * self.scale
-
-    def draw(self, rows, k, frames, rng):
-        return rng.normal(self.mean(rows, k, frames), self.scale[0] * np.exp(rows[0, 0]))

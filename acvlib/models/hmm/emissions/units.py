@@ -1,17 +1,20 @@
-"""Emissions of channels that are centred and scaled, so that no unit and no level matters."""
+"""What emissions of real numbers share: units, so that no unit and no level matters, and sums."""
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ....checks import LARGEST, check_whole, real_array, real_number
-from .base import Analytic
+from ..frames import Frames
+from .base import Emission, likely
 
 FLAT = (-1.0, 0.0)  # the `variance_prior` that says nothing
+ENOUGH = 1e-9  # an expected count that second derivatives take: see `curvature.THRESHOLD`
 
 
-class Standardised(Analytic):
+class Standardised(Emission):
     """Densities of (x - centre) / scale, in whose units priors are.
 
     Where centre and scale are None, the model takes the median and the interquartile range over
@@ -26,23 +29,23 @@ class Standardised(Analytic):
 
     def settle(self, width: str, **counts: int) -> None:
         """Check the settings: an sd by name, and whole numbers, given the least."""
-        found: dict[str, Any] = {
-            name: check_whole(name, getattr(self, name), least) for name, least in counts.items()
-        }
-        found[width] = checked_width(width, getattr(self, width))
+        checked: dict[str, Any] = {width: checked_width(width, getattr(self, width))}
+        for name, least in counts.items():
+            checked[name] = check_whole(name, getattr(self, name), least)
         prior = real_array("variance_prior", self.variance_prior, 1)
         if prior.shape != (2,) or (prior < FLAT).any():
             raise ValueError(
                 f"variance_prior {prior}: must be shape and scale, from {FLAT}, flat, on"
             )
-        found["variance_prior"] = tuple(prior.tolist())
+        checked["variance_prior"] = tuple(prior.tolist())
         if self.centre is not None or self.scale is not None:
-            centre, scale = real_array("centre and scale", [self.centre, self.scale])
-            if (scale < 1.0 / LARGEST).any():
-                raise ValueError(f"scale {scale} must be above {1.0 / LARGEST}")
-            found["centre"] = tuple(centre.tolist()) if centre.ndim else float(centre)
-            found["scale"] = tuple(scale.tolist()) if scale.ndim else float(scale)
-        for name, value in found.items():
+            units = real_array("centre and scale", [self.centre, self.scale])
+            if (units[1] < 1.0 / LARGEST).any():
+                raise ValueError(f"scale {units[1]} must be above {1.0 / LARGEST}")
+            checked["centre"], checked["scale"] = (
+                tuple(unit) if np.ndim(unit) else unit for unit in units.tolist()
+            )
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     def settled(self, x, inputs, weights):
@@ -57,9 +60,14 @@ class Standardised(Analytic):
             centre, scale = self.centre * np.ones(n), self.scale * np.ones(n)
         return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
 
+    @cached_property
+    def _units(self):
+        """Centre and scale as arrays (2, R)."""
+        return np.array([self.centre, self.scale])
+
     def prepared(self, x):
         """(x - centre) / scale."""
-        return (x - np.array(self.centre)) / np.array(self.scale)
+        return (x - self._units[0]) / self._units[1]
 
 
 def checked_width(name: str, width: Any) -> float:
@@ -86,3 +94,44 @@ def _quartiles(values, weights):
     places = np.column_stack([first, last]).ravel()
     wanted = np.array([0.25, 0.5, 0.75]) * max(stop[-1] - 1.0, 0.0)
     return np.interp(wanted, places, np.repeat(values, 2))
+
+
+class Moments:
+    """Sums over frames, weighted by how often each is expected in each state, of gaps x - W y.
+
+    count (K, R); squares (K, R, R); met (K, R, q): with y; gram (K, 1, q, q) or, of means,
+    (K, R, 1, 1): of y with itself.
+    """
+
+    def __init__(self, weights: np.ndarray, frames: Frames, mass: np.ndarray):
+        self._parts = likely(frames, mass)
+        self._has_lags = weights.shape[2] > 1
+        self.count = mass.T @ frames.seen
+        self.squares, self.met = self.about(weights)
+
+    def about(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(squares, met) of weights W (K, R, q)."""
+        squares = []
+        met = []
+        for of_state, (frames, mass) in zip(weights, self._parts, strict=True):
+            gap = residual(of_state, frames)
+            weighted = mass[:, None] * gap
+            squares.append(weighted.T @ gap)
+            met.append(weighted.T @ frames.design)
+        return np.array(squares), np.array(met)
+
+    @cached_property
+    def gram(self) -> np.ndarray:
+        if not self._has_lags:
+            return self.count[:, :, None, None]
+        grams = []
+        for frames, mass in self._parts:
+            used = abs(mass) > ENOUGH
+            y = frames.design[used]
+            grams.append((y.T * mass[used]) @ y)
+        return np.array(grams)[:, None]
+
+
+def residual(weights: Any, frames: Frames) -> Any:
+    """x - W y (n, R) of one state's weights (R, q), 0 where missing; differentiable."""
+    return (frames.x - frames.design @ weights.T) * frames.seen

@@ -1,0 +1,277 @@
+"""A linear-chain CRF over features of tokens, as crfsuite has it, and one that crfsuite fitted.
+
+    log p(z | x) = sum_t sum_a x[t, a] states[a, z_t] + sum_t transitions[z_t, z_t+1] - log Z(x)
+
+Source: Lafferty, McCallum and Pereira (2001); Okazaki (2007), CRFsuite.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ..checks import LARGEST, real_array
+from ..model import checked, own_copy
+from ..models.crf.tagging import Tagging
+from ..models.crf.tokens import FeatureParams, Tokens, joined
+from ..weighting import site_weights
+from .sparse_crf import FeatureDerivatives
+
+OFFSET = 28  # byte of crfsuite's model file at which that of the table of features stands
+LOGGED = 1e-4  # relative error of F in crfsuite's log
+FEATURE = np.dtype([("kind", "<u4"), ("source", "<u4"), ("target", "<u4"), ("weight", "<f8")])
+
+
+class Attributes(NamedTuple):
+    """Sentences of tokens end to end: matrix (n_tokens, n_attributes), starts (N + 1,), names."""
+
+    matrix: csr_array
+    starts: np.ndarray
+    names: tuple
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureCRF(Tagging):
+    """Fit weights of attributes x labels, and of transitions, by ridge-penalised likelihood.
+
+    There is no Hessian matrix. A result of n folds has params (n, D): take thousands of folds in
+    portions where D is large.
+
+    Parameters
+    ----------
+    sentences : lists of tokens, each a dict {name: number, bool, string, dict or list} or a list of
+        names, as sklearn-crfsuite takes them; or the `sentences` of another model.
+    labels : lists of strings, a label for each token.
+    ridge : F has sum(ridge params^2) / 2: twice crfsuite's c2. One number, or one a parameter (D,).
+    scheme : as in `LinearChainCRF`: None for sentences as sites, `weighting.hide_labels` for tokens
+    free : (D,) numbers of the weights that there are, in attributes x labels followed by labels x
+        labels; None: those of pairs that a sentence of a sample weight above 0 has.
+    sample_weight : as in `LinearChainCRF`, s >= 0 of each sentence, (N,) or one number.
+    """
+
+    sentences: Sequence[Any] | Attributes = field(repr=False)
+    labels: Sequence[Sequence[str]] = field(repr=False)
+    ridge: Any = 2.0
+    scheme: Callable | None = None
+    free: np.ndarray | None = field(default=None, repr=False)
+    sample_weight: Any = field(default=1.0, repr=False)
+
+    def __post_init__(self):
+        listed = self.sentences
+        encoded = listed if isinstance(listed, Attributes) else attributes(listed)
+        object.__setattr__(self, "sentences", encoded)
+        object.__setattr__(self, "labels", _labels(self.labels, np.diff(encoded.starts)))
+        numbers = {label: k for k, label in enumerate(self.classes)}
+        tags = np.array([numbers[label] for sentence in self.labels for label in sentence])
+        tokens = self._tokens(encoded, tags)
+        free = self._seen(tokens) if self.free is None else self.free
+        self._settle(tokens, _numbers(free, len(numbers) * (len(self.names) + len(numbers))))
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The K labels, in order."""
+        return tuple(sorted(set().union(*self.labels)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the attributes."""
+        return self.sentences.names
+
+    @cached_property
+    def derivatives(self) -> FeatureDerivatives:
+        """Derivatives by sums over sequences of labels, Hessians as products with vectors."""
+        return FeatureDerivatives(self)
+
+    def _tokens(self, encoded, tags):
+        no_offset = np.broadcast_to(0.0, (len(tags), len(self.classes)))
+        return Tokens(encoded.matrix, tags, no_offset, encoded.starts)
+
+    def _encoded(self, sentences):
+        """Unknown attributes count for nothing."""
+        encoded = attributes(sentences, self.names)
+        return self._tokens(encoded, np.zeros(encoded.starts[-1], int))
+
+    def _seen(self, tokens):
+        """The weights that crfsuite would have."""
+        weights = site_weights(self.sample_weight, len(tokens.lengths), "sentence")
+        present = tokens.take(np.flatnonzero(weights > 0.0))
+        k = tokens.n_labels
+        tag = np.repeat(present.tags, np.diff(present.matrix.indptr))
+        before, after = present.moves
+        links = k * (len(self.names) + before) + after
+        return np.concatenate([np.unique(k * present.matrix.indices + tag), np.unique(links)])
+
+    @checked
+    def unpack(self, params: np.ndarray) -> FeatureParams:
+        """Name the parts of params (D,)."""
+        return self._parts(params)
+
+    def pack(self, parts: FeatureParams) -> np.ndarray:
+        """The params (D,) with these parts; ValueError for a weight that the model has not."""
+        every = joined(*parts)
+        params = every[self.free]
+        if np.count_nonzero(params) < np.count_nonzero(every):
+            raise ValueError("there are weights that are not free: build with free=all of them")
+        return params
+
+    def predict(self, params: np.ndarray, sentences: Sequence[Any] | None = None) -> list:
+        """The most probable labels of the model's own sentences, or of others."""
+        best = super().predict(params, sentences)
+        return [[self.classes[k] for k in sentence] for sentence in best]
+
+
+def _labels(labels, lengths):
+    """Labels as tuples of strings, one for each token."""
+    every = []
+    for n, values in enumerate(_listed("labels", labels, "lists of strings")):
+        every.append(tuple(_listed(f"labels of sentence {n}", values, "strings")))
+        for t, label in enumerate(every[n]):
+            if not isinstance(label, str):
+                raise ValueError(f"sentence {n}, token {t}: label {label!r:.60} is not a string")
+    if len(every) != len(lengths):
+        raise ValueError(f"{len(lengths)} sentences, but labels of {len(every)}: give as many")
+    for n, (length, values) in enumerate(zip(lengths, every, strict=True)):
+        if len(values) != length:
+            raise ValueError(f"sentence {n} has {length} tokens, but {len(values)} labels")
+    return tuple(every)
+
+
+def _numbers(free, n_pairs):
+    numbers = real_array("free", free, 1)
+    whole = numbers.size and (numbers % 1 == 0).all() and (np.diff(numbers) > 0).all()
+    if not whole or numbers[0] < 0 or numbers[-1] >= n_pairs:
+        raise ValueError(f"free must be rising whole numbers from 0 to {n_pairs - 1}, one or more")
+    return own_copy(numbers, np.int64)
+
+
+def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes:
+    """The `Attributes` of sentences; with `known` names, others are left out, as a tagger does.
+
+    A token is a dict {name: value} or a list of names. A number or a bool is the value of its name,
+    a string makes an attribute "name:string" of value 1, and a dict or list within has its names
+    behind "name:".
+    """
+    numbers = {name: number for number, name in enumerate(known or ())}
+    columns = []
+    values = []
+    ends = [0]
+    starts = [0]
+    for n, sentence in enumerate(_listed("sentences", sentences, "sentences")):
+        for t, token in enumerate(_listed(f"sentence {n}", sentence, "tokens")):
+            for name, value in _pairs(token, f"sentence {n}, token {t}"):
+                if known is None or name in numbers:
+                    columns.append(numbers.setdefault(name, len(numbers)))
+                    values.append(value)
+            ends.append(len(columns))
+        starts.append(len(ends) - 1)
+        if starts[-1] == starts[-2]:
+            raise ValueError(f"sentence {n} is empty: leave it out")
+    if len(starts) == 1:
+        raise ValueError("no sentences: give one or more")
+    matrix = csr_array((values, columns, ends), shape=(len(ends) - 1, len(numbers)), dtype=float)
+    matrix.sum_duplicates()
+    return Attributes(matrix, np.array(starts), tuple(numbers))
+
+
+def _listed(name, values, kind):
+    """The values as they are; TypeError unless they are a list, or the like."""
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        raise TypeError(f"{name} must be a list of {kind}; got {values!r:.60}")
+    return values
+
+
+def _pairs(token, place):
+    """(name, value) of each attribute of a token."""
+    named = isinstance(token, Mapping)
+    every = token.items() if named else ((name, 1) for name in _listed(place, token, "names"))
+    for name, value in every:
+        if not isinstance(name, str):
+            raise ValueError(f"{place}: names of attributes must be strings; got {name!r:.60}")
+        if isinstance(value, str):
+            yield f"{name}:{value}", 1.0
+        elif isinstance(value, Mapping | list | set):
+            for inner, number in _pairs(value, place):
+                yield f"{name}:{inner}", number
+        elif isinstance(value, Real | np.bool_) and abs(value) <= LARGEST:
+            yield name, float(value)
+        else:
+            taken = "a finite number, a bool, a string, a dict or a list of strings"
+            raise ValueError(f"{place}: {name!r} is {value!r:.60}, and must be {taken}")
+
+
+def from_crfsuite(
+    fitted: Any, X: Sequence[Any], y: Sequence[Sequence[str]]
+) -> tuple[FeatureCRF, np.ndarray]:
+    """The `FeatureCRF` of a fitted `sklearn_crfsuite.CRF` and the params (D,) that it holds.
+
+    X, y: what it was fitted to. Weights are read from its model file, as `state_features_` has six
+    digits only. L-BFGS stops early: `acv.fit(model, start=params)` goes on to the optimum.
+
+    Raises
+    ------
+    ValueError : not fitted; an algorithm other than lbfgs, c1 above 0, or min_freq; other data
+    """
+    if getattr(fitted, "tagger_", None) is None:
+        raise ValueError("the CRF is not fitted: call its fit(X, y)")
+    if fitted.algorithm not in (None, "lbfgs") or fitted.c1:
+        found = f"algorithm={fitted.algorithm!r}, c1={fitted.c1!r}"
+        raise ValueError(f"{found}: only lbfgs with c1=0 has a smooth objective; fit that")
+    if fitted.min_freq:
+        found = f"min_freq={fitted.min_freq!r}: each refit of crfsuite drops the features that are"
+        raise ValueError(f"{found} rare in its own data, which weights of 0 do not; fit without")
+    c2 = 1.0 if fitted.c2 is None else fitted.c2
+    if not c2 > 0.0:
+        raise ValueError(f"c2 = {c2!r}: without a penalty there is no optimum; give c2 > 0")
+    same = "give the X and y that it was fitted to"
+    model = FeatureCRF(X, y, 2.0 * c2)
+    if set(model.classes) != set(fitted.classes_):
+        both = f"{sorted(fitted.classes_)}, those of y {list(model.classes)}"
+        raise ValueError(f"its labels are {both:.300}: {same}")
+    unknown = sorted(set(fitted.tagger_.info().attributes) - set(model.names))
+    if unknown:
+        found = f"its attribute {unknown[0]!r:.60} and {len(unknown) - 1} more are not in X"
+        raise ValueError(f"{found}: {same}")
+    free, params = _stored_weights(fitted, model)
+    model = FeatureCRF(model.sentences, y, 2.0 * c2, free=free)
+    last = getattr(getattr(fitted, "training_log_", None), "last_iteration", None) or {}
+    value = model.objective(params, np.ones(model.n_sites))
+    if abs(last.get("loss", value) - value) > LOGGED * (1.0 + abs(value)):
+        both = f"crfsuite's log ends at F = {last['loss']:g}, and F of X, y is {value:g}"
+        raise ValueError(f"{both}: {same}")
+    return model, params
+
+
+def _stored_weights(fitted, model):
+    """(numbers of the weights in the model file, in order, and the weights)."""
+    path = fitted.modelfile.name
+    content = Path(path).read_bytes()
+    (offset,) = np.frombuffer(content, "<u4", 1, OFFSET)
+    name, _, count = np.frombuffer(content, "<u4", 3, offset)
+    if content[:4] != b"lCRF" or name.tobytes() != b"FEAT":
+        raise ValueError(f"{path} is not a model file of crfsuite 0.12: fit the CRF again")
+    stored = np.frombuffer(content, FEATURE, count, offset + 12)
+    info = fitted.tagger_.info()
+    attribute = _renumbered(info.attributes, model.names)
+    label = _renumbered(info.labels, model.classes)
+    sources = stored["source"]
+    links = stored["kind"] == 1
+    row = np.empty(len(stored), np.int64)
+    row[~links] = attribute[sources[~links]]
+    row[links] = len(model.names) + label[sources[links]]
+    numbers = len(model.classes) * row + label[stored["target"]]
+    order = np.argsort(numbers)
+    return numbers[order], stored["weight"][order]
+
+
+def _renumbered(ids, names):
+    """For each of crfsuite's ids, {name: id}, our number of the name."""
+    numbers = {name: number for number, name in enumerate(names)}
+    ours = np.empty(len(ids), np.int64)
+    for name, number in ids.items():
+        ours[int(number)] = numbers[name]
+    return ours

@@ -1,0 +1,199 @@
+"""HMMs fitted by hmmlearn, as (model, params) with the same likelihood."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..checks import real_array
+from ..models.hmm import HMM, HMMParams
+from ..models.hmm.emissions import (
+    Categorical,
+    CategoricalParams,
+    CovarianceParams,
+    Gaussian,
+    GaussianParams,
+    Mixture,
+    MixtureParams,
+    Poisson,
+    PoissonParams,
+)
+from ..models.hmm.emissions.units import FLAT
+from ..models.hmm.frames import read_sequences
+from ..models.hmm.posterior import HiddenStates
+
+UNLIKELY = 0.1  # expected counts below which a flat prior keeps a probability as it was fitted
+
+
+def from_hmmlearn(
+    fitted: Any, X: Any, lengths: Sequence[int] | None = None, **settings: Any
+) -> tuple[HMM, np.ndarray]:
+    """Bring a fitted hmmlearn model: (model, params), at which losses are minus its `score`.
+
+    Priors are hmmlearn's own, mostly flat, so that its optimum is ours. Its `covars_prior` is kept
+    where it is one of variances (diag, spherical), and left out elsewhere. Probabilities of 0 are
+    `fixed`, and so are parts that its `params` leaves as they are. Under a flat prior probabilities
+    of less than UNLIKELY expected counts stay `fixed` as they are: most run to 0. Others run to 0
+    in a fold that holds the only sequence with such a start or move, whose loss is then infinite,
+    in refits too: for cross-validation fit with startprob_prior and transmat_prior above 1, or pass
+    such a concentration.
+
+    Parameters
+    ----------
+    fitted: a GaussianHMM, CategoricalHMM, PoissonHMM or GMMHMM.
+    X, lengths: as hmmlearn takes them; frames that are nan or masked are missing. Sites are
+        sequences, or time steps of a single one.
+    settings: of `HMM`; a concentration in place of hmmlearn's moves the optimum: `acv.fit` first.
+
+    Raises
+    ------
+    TypeError : another kind of model, with the nearest kind that is taken
+    ValueError : a model that is not fitted, a setting that ours cannot have, or X of another shape
+    """
+    kind = type(fitted).__name__
+    if kind not in HMMLEARN:
+        near = {"MultinomialHMM": "CategoricalHMM"}.get(kind, " or ".join(HMMLEARN))
+        raise TypeError(f"{kind} is no kind of hmmlearn that is taken: take {near}")
+    if not hasattr(fitted, "startprob_") or not hasattr(fitted, "transmat_"):
+        raise ValueError(f"this {kind} is not fitted: call its fit(X, lengths) first")
+    if np.ndim(X) != 2:
+        raise ValueError(f"X {np.shape(X)}: 2-d, as hmmlearn takes it")
+    sequences = read_sequences((X, [len(X)] if lengths is None else lengths), 0)
+    n_channels = sequences[0].shape[1]
+    expected = 1 if kind == "CategoricalHMM" else fitted.n_features
+    if n_channels != expected:
+        raise ValueError(f"X has {n_channels} columns: this {kind} was fitted to {expected}")
+    read, parts = HMMLEARN[kind]
+    _check_frozen(fitted, parts)
+    emission, named = read(fitted, np.concatenate(sequences))
+    rows = np.vstack([fitted.startprob_, fitted.transmat_]).astype(float)
+    wrong = np.flatnonzero(abs(rows.sum(axis=1) - 1.0) > 1e-6)
+    if wrong.size:
+        name = f"transmat_ row {wrong[0] - 1}" if wrong[0] else "startprob_"
+        raise ValueError(
+            f"{name}, {rows[wrong[0]]}, sums to {rows[wrong[0]].sum():g}: no data "
+            "decide it; give it probabilities, or fit fewer states"
+        )
+    rows /= rows.sum(axis=1, keepdims=True)
+    if "concentration" not in settings:
+        settings["concentration"] = _concentration(fitted, len(rows) - 1)
+    return _brought(fitted, sequences, rows, emission, named, settings)
+
+
+def _check_frozen(fitted, parts):
+    """Raise ValueError where `params` leaves out a part of the emission."""
+    frozen = [name for letter, name in parts.items() if letter not in fitted.params]
+    if frozen:
+        raise ValueError(
+            f"params={fitted.params!r} leaves {', '.join(frozen)} as they are: ours are fitted; "
+            f"only startprob and transmat can stay. Refit with params including "
+            f"{''.join(letter for letter in parts)!r}"
+        )
+
+
+def _brought(fitted, sequences, rows, emission, named, settings):
+    """(model, params); what a flat prior would let run to 0 is fixed where it is."""
+    frozen = np.full(rows.shape, np.nan)
+    frozen[rows == 0.0] = 0.0
+    for letter, part in {"s": slice(1), "t": slice(1, None)}.items():
+        if letter not in fitted.params:
+            frozen[part] = rows[part]
+    given = settings.pop("fixed", None)
+    fixed = frozen if given is None else given
+    model = HMM(sequences, rows.shape[1], emission, **settings, fixed=fixed)
+    params = model.pack(HMMParams(rows[0], rows[1:], named))
+    if given is not None or not np.all(model.concentration == 1.0):
+        return model, params
+    hidden = HiddenStates(model, params, model.frames, prior=False)
+    changed = {"fixed": np.where(np.isnan(frozen), _rare(hidden.counts, rows), frozen)}
+    if isinstance(emission, Categorical) and emission.concentration == 1.0:
+        fixed = _rare(hidden.expected, named.probability)
+        changed["emission"] = replace(model.emission, fixed=fixed)
+    model = replace(model, **changed)
+    return model, model.pack(HMMParams(rows[0], rows[1:], named))
+
+
+def _rare(counts, rows):
+    """The entries of rows of probabilities that are expected too rarely, nan elsewhere."""
+    return np.where(counts < UNLIKELY, rows, np.nan)
+
+
+def _concentration(fitted, n_states):
+    """startprob_prior and transmat_prior as one number, or as rows (K + 1, K)."""
+    start = np.broadcast_to(fitted.startprob_prior, (1, n_states))
+    rows = np.vstack([start, np.broadcast_to(fitted.transmat_prior, (n_states, n_states))])
+    return float(rows[0, 0]) if np.ptp(rows) == 0.0 else rows
+
+
+def _common(name, prior):
+    """The one number that all entries of a prior are."""
+    entries = np.ravel(real_array(name, prior))
+    if np.ptp(entries) > 0.0:
+        raise ValueError(f"{name} are {entries}: our priors have one number for all")
+    return float(entries[0])
+
+
+def _of_gaussian(fitted, x):
+    if np.any(fitted.means_weight):
+        raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
+    kind = fitted.covariance_type
+    prior = FLAT
+    if kind in ("diag", "spherical"):
+        size = fitted.n_features if kind == "spherical" else 1
+        squares = _common("covars_prior", fitted.covars_prior)
+        count = max(_common("covars_weight", fitted.covars_weight) - 1.0, 0.0)
+        prior = 0.5 * size * count - 1.0, 0.5 * size * squares
+    return _gaussian(kind, fitted.means_, fitted._covars_, x, prior)
+
+
+def _of_mixture(fitted, x):
+    concentration = _common("weights_prior", fitted.weights_prior)
+    if np.any(fitted.means_weight):
+        raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
+    kind = fitted.covariance_type
+    if kind == "tied":
+        raise ValueError("covariance_type 'tied' of a mixture: refit with diag, spherical or full")
+    weights = fitted.weights_
+    parts = fitted.means_, fitted.covars_
+    mean, spread = (np.reshape(part, (weights.size, *part.shape[2:])) for part in parts)
+    component, named = _gaussian(kind, mean, spread, x, FLAT)
+    return Mixture(weights.shape[1], component, concentration), MixtureParams(weights, named)
+
+
+def _of_categorical(fitted, x):
+    p = np.asarray(fitted.emissionprob_, float)
+    p = p / p.sum(axis=1, keepdims=True)
+    prior = _common("emissionprob_prior", fitted.emissionprob_prior)
+    fixed = np.where(p == 0.0, 0.0, np.nan)
+    return Categorical(p.shape[1], prior, fixed if (p == 0.0).any() else None), CategoricalParams(p)
+
+
+def _of_poisson(fitted, x):
+    if np.any(fitted.lambdas_prior) or np.any(fitted.lambdas_weight):
+        raise ValueError(
+            "lambdas_prior or lambdas_weight is not 0: that is no Gamma prior of rates"
+        )
+    return Poisson((1.0, 0.0)), PoissonParams(np.maximum(fitted.lambdas_, np.finfo(float).tiny))
+
+
+def _gaussian(kind, mean, covariance, x, variance_prior):
+    """(emission, params) of (co)variances (K,), (K, R), (K, R, R) or, if tied, (R, R)."""
+    units = {"centre": np.nanmedian(x, axis=0), "scale": np.ones(x.shape[1])}
+    settings = {"mean_scale": np.inf, "variance_prior": variance_prior, **units}
+    if kind in ("diag", "spherical"):
+        sd = np.sqrt(np.reshape(covariance, (len(mean), -1)))
+        sd = sd[:, :1] if kind == "spherical" else sd
+        return Gaussian(**settings, covariance=kind), GaussianParams(mean, sd)
+    if kind not in ("full", "tied"):
+        raise ValueError(f"covariance_type {kind!r}: one of diag, spherical, full and tied")
+    emission = Gaussian(**settings, covariance="full", tied=kind == "tied")
+    return emission, CovarianceParams(mean, covariance)
+
+
+HMMLEARN = {  # what reads it, and the parts of its emission by their letters in `params`
+    "GaussianHMM": (_of_gaussian, {"m": "means", "c": "covars"}),
+    "CategoricalHMM": (_of_categorical, {"e": "emissionprob"}),
+    "PoissonHMM": (_of_poisson, {"l": "lambdas"}),
+    "GMMHMM": (_of_mixture, {"m": "means", "c": "covars", "w": "weights"}),
+}

@@ -1,0 +1,116 @@
+"""Linear-chain CRFs whose sites are sentences.
+
+log Z is the cumulant generating function of a sentence's features S: its third derivative along u,
+v, v is at most the range of u'S over tag sequences times the second one along v: the largest
+differences of u among first tags, T - 1 times among transitions, and among last tags. Posteriors
+are ratios of sums of positive terms, whose rounding errors are relative.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ...folds import Folds
+from ...folds.checks import end_to_end
+from ...solvers.inverse import DenseHessian
+from .verified import UNIT, UP, Metric, gamma, odds_of, odds_range
+
+
+class Chain:
+    """A fit of a model whose scores may have any level."""
+
+    single_rows = None
+
+    def __init__(self, fit: Any):
+        self.model = fit.model
+        self.derivatives = fit.derivatives
+        self.at = fit.params
+        self.together = 1 + 2**21 // len(self.at) ** 2
+        k = self.model.n_tags
+        self.blocks = np.split(np.arange(len(self.at)), [k, k + k**2])
+        features = np.zeros((self.model.n_sites, len(self.at)))  # of the labels
+        for row, tags in zip(features, self.model.labels, strict=True):
+            places = [tags[:1], k + k * tags[:-1] + tags[1:], k + k**2 + tags[-1:]]
+            np.add.at(row, np.concatenate(places), 1.0)
+        self.features = features * self.model.sample_weight[:, None]
+        self.lengths = self.model.tokens.lengths
+        self.steepest = k + 6.0 + max(np.abs(scores).max() for scores in self.model.emissions)
+        self.matrix = self._with_errors(self.at, np.asarray(fit.hessian))
+        self.whole = Metric(*self.matrix)
+        heights = np.sqrt(self.model.ridge * np.ones(len(self.at)))
+        ratio = np.abs(self.matrix[0]) / np.outer(heights, heights)
+        self.floor = 0.5 / ratio.sum(axis=0).max()  # of the ridge alone: H is at most twice that
+        inverse = self.whole.inverse
+        variance = inverse.diagonal()
+        squares = variance[:, None] + variance - 2.0 * inverse + 8.0 * UNIT * variance.max()
+        widest = [squares[np.ix_(block, block)].max() for block in self.blocks]
+        self.spreads = self._range(UP * np.sqrt(np.array(widest) / (1.0 - self.whole.doubt)))
+
+    def inward(self, params: np.ndarray) -> np.ndarray:
+        """As they are."""
+        return params
+
+    def slack(self, params: np.ndarray) -> float:
+        """Nothing is lost by that."""
+        return 0.0
+
+    def _range(self, widths):
+        """The range of a sum of features of each sentence (..., N), by that of each block."""
+        first, link, last = (np.asarray(width)[..., None] for width in widths)
+        return UP * (first + (self.lengths - 1) * link + last)
+
+    def _error(self, points):
+        """The relative error of posteriors at points (..., D): of scores, K and T at each of T."""
+        scores = sum(np.abs(points[..., block]).max(axis=-1) for block in self.blocks)
+        longest = 8.0 * UNIT * self.lengths.max() ** 2
+        return longest * (self.steepest + scores) + gamma(2 * self.lengths.sum())
+
+    def _terms(self, points, gradients, weights):
+        """Above weighted sums of expected features, of those of the labels and the ridge's pull."""
+        counts = weights @ self.features
+        return 2.0 * (counts + np.abs(gradients) + self.model.ridge * np.abs(points))
+
+    def _with_errors(self, point, matrix):
+        """As `Metric` takes it: E[S_i S_j] <= (T + 1) sqrt(E[S_i] E[S_j]), with errors as T^2.
+
+        A sum over all tokens adds a 28th of their number to T^2 at most.
+        """
+        longest = self.lengths.max()
+        weights = (self.lengths**2 + (self.lengths.sum() + 8) / 16) / longest**2
+        weights = np.minimum(weights, 1.0) * (self.lengths + 1) / (longest + 1)
+        _, gradient = self.derivatives.value_and_gradient(point, weights)
+        terms = self._terms(point, gradient, weights)
+        return matrix, self.model.ridge + 2.0 * (longest + 1) * terms, 4.0 * self._error(point)
+
+    def rates(self, folds: Folds) -> np.ndarray:
+        """R of each fold in standard errors."""
+        return np.full(len(folds), self.spreads.max())
+
+    def kept(self, folds: Folds, shares: tuple) -> np.ndarray:
+        """What share of the fit's curvature each fold keeps there."""
+        matrix, terms, error = self.matrix
+        own = self.derivatives.fold_hessians(self.at, folds, 0.0, DenseHessian(matrix)).matrices
+        return np.array([self.whole.share(each, terms, 3.0 * error, shares) for each in own])
+
+    def hessian(self, point: np.ndarray, fold: Folds) -> tuple:
+        """A fold's own, as `Metric` takes it."""
+        (matrix,) = self.derivatives.fold_hessians(point[None], fold).matrices
+        return self._with_errors(point, matrix)
+
+    def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
+        """(g (n, D), its errors, how far scores moved apart from the fit) of folds."""
+        _, gradients = self.derivatives.fold_gradients(points, folds, values=False)
+        terms = self._terms(points, gradients, np.ones(len(self.lengths)))
+        noise = self._error(points) * (terms @ self.whole.units)
+        moves = points - self.at
+        widths = [np.ptp(moves[:, block], axis=1) for block in self.blocks]
+        return gradients, UP * noise, self._range(widths).max(axis=1)
+
+    def losses(self, points: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
+        """Ends (2, .) of the scored sentences' losses, end to end, within radii of points."""
+        sites, sizes = end_to_end(folds.scored)
+        fold = np.repeat(np.arange(len(folds)), sizes)
+        scored = Folds(folds.scored, n_sites=folds.n_sites)
+        losses = np.concatenate(list(self.derivatives.heldout(points, scored)))
+        errors = 2.0 * self._error(points)[fold] * (1.0 + np.abs(losses))
+        return odds_range(odds_of(losses, errors), UP * radii[fold] * self.spreads[sites])

@@ -1,0 +1,119 @@
+"""Bounds that hold for the real numbers behind floats.
+
+Sums of n terms, in any order, are off by gamma(n) times the sum of the terms' sizes at most. Terms
+are right to a few units in the last place; underflow counts as nothing. Source: Higham (2002).
+"""
+
+import numpy as np
+
+UNIT = 2.0**-53
+UP = 1.0 + 1e-13  # outweighs the rounding of a few operations on positive numbers
+LOOSEST = 0.1  # doubt of an inverse that is of no use
+FURTHEST = 0.98  # R nu of a ball that is four times as wide as its step is long
+
+
+class NotCertified(ValueError):
+    """Nothing is proved of a model, or not of some fold."""
+
+
+def gamma(n: int) -> float:
+    """The relative error of a sum of n terms, and of a few operations on each."""
+    return UP * (n + 8) * UNIT / (1.0 - (n + 8) * UNIT)
+
+
+def norms(rows: np.ndarray) -> np.ndarray:
+    """|v| of rows v (..., D)."""
+    return np.sqrt(np.einsum("...i,...i->...", rows, rows))
+
+
+class Metric:
+    """A matrix H > 0 with |H - matrix|_ij <= error sqrt(terms_i terms_j), and an inverse R.
+
+    doubt q bounds the row sums of |I - H R| once columns have length 1. R is symmetric: the
+    eigenvalues of H^1/2 R H^1/2 are within 1 -+ q.
+    """
+
+    def __init__(self, matrix: np.ndarray, terms: np.ndarray, error: float):
+        if not (np.isfinite(matrix).all() and (np.diag(matrix) > 0.0).all()):
+            raise NotCertified("the Hessian is not finite, or not positive")
+        self.matrix = 0.5 * (matrix + matrix.T)
+        self.error = error + 2.0 * UNIT
+        self.terms = np.sqrt(np.maximum(terms, np.diag(matrix)))
+        self.sides = np.sqrt(np.diag(matrix)) * UP
+        scale = 2.0 ** np.round(-np.log2(self.sides))
+        self.scales = scale[:, None] * scale
+        unit = self.matrix * self.scales
+        try:
+            inverse = np.linalg.inv(unit)
+        except np.linalg.LinAlgError:
+            raise NotCertified("the Hessian is singular") from None
+        inverse = 0.5 * (inverse + inverse.T)
+        sizes = self.terms * scale
+        doubts = gamma(len(unit)) * np.abs(unit).sum(axis=1) + self.error * sizes * sizes.sum()
+        doubts *= np.abs(inverse).sum(axis=0).max()
+        doubts += np.abs(np.eye(len(unit)) - unit @ inverse).sum(axis=1)
+        self.doubt = UP * float(doubts.max())
+        if not self.doubt < LOOSEST:
+            raise NotCertified(f"the Hessian is too near to a singular one: {self.doubt:.1g}")
+        self.inverse = inverse * self.scales
+        self.units = np.sqrt(np.diag(self.inverse) / (1.0 - self.doubt)) * UP
+
+    def dual(self, rows: np.ndarray) -> np.ndarray:
+        """sqrt(v' H^-1 v) of rows v (n, D)."""
+        squares = np.maximum(np.einsum("ni,ni->n", rows @ self.inverse, rows), 0.0)
+        slack = gamma(2 * len(self.units)) * (np.abs(rows) @ self.units) ** 2
+        return UP * np.sqrt((squares + slack) / (1.0 - self.doubt))
+
+    def length(self, rows: np.ndarray) -> np.ndarray:
+        """sqrt(v' H v) of rows v (n, D)."""
+        squares = np.maximum(np.einsum("ni,ni->n", rows @ self.matrix, rows), 0.0)
+        slack = (gamma(2 * len(self.units)) + self.error) * (np.abs(rows) @ self.terms) ** 2
+        return UP * np.sqrt(squares + slack)
+
+    def share(self, matrix: np.ndarray, terms: np.ndarray, error: float, tried: tuple) -> float:
+        """The first share tried for which another such matrix is above share H, else 0.
+
+        A Cholesky factor of the difference proves it that exists although more is taken from the
+        diagonal than rounding may have added. Source: Rump (2006), Theorem 2.3.
+        """
+        doubts = (error + self.error + 8.0 * UNIT) * self.scales.diagonal()
+        doubts = doubts @ (self.terms**2 + np.maximum(terms, np.diag(matrix)))
+        for share in tried if np.isfinite(matrix).all() else ():
+            rest = (0.5 * (matrix + matrix.T) - share * self.matrix) * self.scales
+            taken = UP * (doubts + gamma(len(rest)) * np.abs(np.diag(rest)).sum())
+            try:
+                np.linalg.cholesky(rest - taken * np.eye(len(rest)))
+                return share
+            except np.linalg.LinAlgError:
+                continue
+        return 0.0
+
+
+def excess(reach: np.ndarray) -> np.ndarray:
+    """-log(1 - x) / x - 1 of x = R nu; infinite beyond FURTHEST."""
+    series = reach / 2.0 + reach**2 / (3.0 * (1.0 - reach))
+    exact = 1e-14 - np.log1p(-reach) / np.maximum(reach, 1e-2) - 1.0
+    return np.where(reach <= FURTHEST, UP * np.where(reach < 1e-2, series, exact), np.inf)
+
+
+def odds_of(losses: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Ends (2, n) of log(exp(loss) - 1) of losses that are known up to errors."""
+    ends = np.array([np.maximum(losses - errors, 0.0), losses + errors])
+    odds = ends + np.log(-np.expm1(-ends))
+    return odds + 1e-14 * (1.0 + np.abs(np.maximum(odds, -1e3))) * [[-1.0], [1.0]]
+
+
+def odds_range(odds: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    """Ends (2, n) of log(1 + exp(odds)) where odds move so far."""
+    ends = np.logaddexp(0.0, odds + moves * [[-1.0], [1.0]])
+    return ends * [[2.0 - UP], [UP]] + [[0.0], [1e-300]]
+
+
+def counts_range(eta: np.ndarray, y: np.ndarray, moves: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Ends (2, n) of exp(eta) - y eta + rest where eta moves so far."""
+    ends = np.array([eta - moves, eta + moves])
+    places = np.array([np.clip(np.log(y), *ends), *ends])
+    terms = np.array([np.exp(places), -y * places, rest + 0.0 * places])
+    errors = 16.0 * UNIT * (1.0 + np.abs(terms).sum(axis=0)) * [[-1.0], [1.0], [1.0]]
+    least, *ends = terms.sum(axis=0) + errors
+    return np.array([least, np.maximum(*ends)])

@@ -1,0 +1,253 @@
+"""What follows each prefix of a chain, and the gradient of every log p(x_1..t): one forward pass.
+
+With u_t(k) = E[d log p(x_1..t, z_1..t) / dparams | z_t = k, x_1..t], the filter's sensitivities,
+
+    d log p(x_1..t) / dparams = sum_k P(z_t = k | x_1..t) u_t(k)
+    u_t(k) = sum_j P(z_t-1 = j | z_t = k, x_1..t-1) (u_t-1(j) + d log A_jk) + d log p(x_t | k)
+
+A window after a prefix goes on from copies of its filter. Time O(K^2 D) a site.
+Source: Cappé, Moulines and Rydén (2005), section 10.2.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ..derivatives import Derivatives
+from ..inference.smoothing import TINY, UNLIKELY, factors, underflows
+from ..inference.two_state import N_PARAMS, TO0, TO1
+from ..models import HMM, PoissonTraffic
+from ..models.hmm.posterior import hidden_states
+from ..models.traffic.emission import Emission
+from ..weighting import keep_latents
+
+_FAST = {"contract", "nsz", "arcp", "reassoc"}
+_inline = njit(inline="always", error_model="numpy", fastmath=_FAST)
+_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+
+
+class Chain(NamedTuple):
+    """A chain at some params, its logarithms and their derivatives (scores) in tables.
+
+    row (T,): of each site in the tables of densities, -1 where missing
+    log_density (C, K), density_score (C, K, m), and places (K, m) of these m parameters among all D
+    log_initial (K,), initial_score (K, D); log_transition (K, K), transition_score (K, K, D)
+    """
+
+    row: np.ndarray
+    log_density: np.ndarray
+    density_score: np.ndarray
+    places: np.ndarray
+    log_initial: np.ndarray
+    initial_score: np.ndarray
+    log_transition: np.ndarray
+    transition_score: np.ndarray
+
+
+class Futures(NamedTuple):
+    """Of n prefixes: gradient (n, D) of log p(prefix), and log p of a window after each.
+
+    log_p (n, m) is log p(window | prefix), and then, of a window of several sites, log p(x_t |
+    prefix) of each, 0 where missing; slopes (n, m, D) are their derivatives.
+    """
+
+    gradient: np.ndarray
+    log_p: np.ndarray
+    slopes: np.ndarray
+
+
+def futures(
+    derivatives: Derivatives, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int
+) -> Futures:
+    """Of windows that begin at ascending starts, given all sites before the gap, at params (D,).
+
+    Raises TypeError for a model that is no series in time; ValueError where a transition, or a
+    density beside forbidden ones, is so unlikely that a path would underflow.
+    """
+    model = derivatives.model
+    if isinstance(model, HMM):
+        chain, free = _of_hmm(model, params)
+    elif isinstance(model, PoissonTraffic) and model.scheme is keep_latents:
+        chain, free = _of_traffic(model, params), np.arange(N_PARAMS)
+    else:
+        name = f"{type(model).__name__} is no series in time, or not under keep_latents"
+        raise TypeError(f"{name}: give an HMM or PoissonTraffic")
+    possible = chain.log_transition[chain.log_transition > -np.inf]
+    if np.ptp(possible) > UNLIKELY:
+        least = possible.min()
+        raise ValueError(f"a transition has log probability {least:.3g}: hold it, or use a prior")
+    potentials = [chain.log_initial, chain.log_transition]
+    if underflows(factors(chain.log_density), potentials):
+        raise ValueError("densities underflow beside states or moves that cannot happen")
+    n_values = 1 if horizon == 1 else 1 + horizon
+    n_params = chain.initial_score.shape[1]
+    shapes = (len(starts), n_params), (len(starts), n_values), (len(starts), n_values, n_params)
+    found = Futures(*map(np.zeros, shapes))
+    _sweep(_tables(chain), starts, gap, horizon, *found)
+    return Futures(found.gradient[:, free], found.log_p, found.slopes[..., free])
+
+
+def _of_hmm(model: Any, params: np.ndarray) -> tuple[Chain, np.ndarray]:
+    """The filter through all frames of an HMM, and which of its scores are of params."""
+    if model.sites != "steps" or len(model.sequences) > 1:
+        sites = f'{len(model.sequences)} sequences with sites="{model.sites}"'
+        raise ValueError(f'{sites}: time runs through one, with sites="steps"')
+    if (model.sample_weight != 1.0).any():
+        raise ValueError("sample_weight: leave_future_out takes a model without")
+    hidden = hidden_states(model, params, np.ones(model.n_sites))
+    k = model.n_states
+    scores = [model.emission.scores(hidden.rows, state, hidden.frames) for state in range(k)]
+    n_shared = model.emission.n_shared
+    n_front = k * (k + 1) + n_shared
+    n_each = hidden.rows.shape[1] - n_shared
+    shared = k * (k + 1) + np.tile(np.arange(n_shared), (k, 1))
+    of_states = n_front + np.arange(k * n_each).reshape(k, n_each)
+    of_chain = np.zeros((k + 1, k, n_front + k * n_each))
+    units = np.repeat(np.eye(k)[:, None], k + 1, axis=1)
+    moved = model.chain_prior.moved_log_p(units, hidden.p).transpose(1, 2, 0)
+    for row in range(k + 1):
+        of_chain[row, :, row * k : (row + 1) * k] = moved[row]
+    parts = [np.flatnonzero(model.chain_prior.kept), k * (k + 1) + np.arange(n_shared)]
+    free = np.concatenate([*parts, of_states[model.kept_in_states]])[-model.n_params :]
+    chain = Chain(
+        row=np.where(hidden.frames.observed, np.arange(len(hidden.frames.x)), -1),
+        log_density=hidden.log_density,
+        density_score=np.stack(scores, axis=1),
+        places=np.hstack([shared, of_states]),
+        log_initial=hidden.log_p[0],
+        initial_score=of_chain[0],
+        log_transition=hidden.log_p[1:],
+        transition_score=of_chain[1:],
+    )
+    return chain, free
+
+
+def _of_traffic(model: Any, params: np.ndarray) -> Chain:
+    emission = Emission(model.classes, params[None])
+    quiet, ratio = emission.score_tables()[:, :, :TO0]
+    initial, transition = model.log_chain(params)
+    (stay0, leave0), (leave1, stay1) = np.exp(transition)
+    p0, p1 = np.exp(initial)
+    first_score = np.zeros((2, N_PARAMS))
+    first_score[:, TO0:] = [[p1 * stay0, -p1 * stay1], [-p0 * stay0, p0 * stay1]]
+    move_score = np.zeros((2, 2, N_PARAMS))
+    move_score[0, :, TO0] = leave0, -stay0
+    move_score[1, :, TO1] = -stay1, leave1
+    return Chain(
+        row=np.where(model.observed, model.classes.of_site, -1),
+        log_density=emission.log_density[:, :, 0].T,
+        density_score=np.stack([quiet, quiet + ratio], axis=1),
+        places=np.tile(np.arange(TO0), (2, 1)),
+        log_initial=initial,
+        initial_score=first_score,
+        log_transition=transition,
+        transition_score=move_score,
+    )
+
+
+def _tables(chain):
+    """Densities scaled to a maximum of 1, their scale, scores and places; first law; moves."""
+    factor, top, _ = factors(chain.log_density)
+    tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
+    tables += [np.exp(chain.log_initial), chain.initial_score]
+    tables += [np.exp(chain.log_transition), chain.transition_score]
+    return tuple(map(np.ascontiguousarray, tables))
+
+
+@_jit
+def _sweep(tables, starts, gap, horizon, gradient, log_p, slopes):
+    """Fills the arrays of `Futures`.
+
+    Places 0 and 1 of p and u are the filter and its sensitivities, in turns; 2, 3 and 4 are those
+    of a window. Without a gap log p(window | prefix) is the difference between two prefixes.
+    """
+    p = np.zeros((5, len(tables[5])))
+    u = np.zeros((5, p.shape[1], gradient.shape[1]))
+    value = np.zeros(len(starts))
+    total = 0.0
+    mean = np.zeros(gradient.shape[1])
+    now = 0
+    opened = 0
+    closed = 0
+    for seen in range(1, starts[-1] - gap + (0 if gap else horizon) + 1):
+        total += _step(tables, seen - 1, True, p, u, now, 1 - now)
+        now = 1 - now
+        _mean(p, u, now, mean)
+        while opened < len(starts) and starts[opened] - gap == seen:
+            i = opened
+            opened += 1
+            value[i] = total
+            for d in range(len(mean)):
+                gradient[i, d] = mean[d]
+            if gap > 0:
+                _follow(tables, p, u, now, seen, gap, horizon, True, log_p[i, :1], slopes[i, :1])
+            if horizon > 1:
+                _follow(tables, p, u, now, seen, gap, horizon, False, log_p[i, 1:], slopes[i, 1:])
+            for h in range(slopes.shape[1]):
+                for d in range(len(mean)):
+                    slopes[i, h, d] -= mean[d]
+        while gap == 0 and closed < opened and starts[closed] + horizon == seen:
+            log_p[closed, 0] = total - value[closed]
+            for d in range(len(mean)):
+                slopes[closed, 0, d] += mean[d]
+            closed += 1
+
+
+@_jit
+def _follow(tables, p, u, now, seen, gap, horizon, together, log_p, slopes):
+    """log p of a window after the first `seen` sites: as a whole, or of each site alone."""
+    start = seen + gap
+    source = now
+    target = 2
+    for t in range(seen, start + horizon):
+        if t >= start and not together:
+            log_p[t - start] = _step(tables, t, True, p, u, source, 4)
+            _mean(p, u, 4, slopes[t - start])
+        log_norm = _step(tables, t, together and t >= start, p, u, source, target)
+        log_p[0] += log_norm if together else 0.0
+        source = target
+        target = 5 - source
+    if together:
+        _mean(p, u, source, slopes[0])
+
+
+@_inline
+def _step(tables, t, seeing, p, u, source, target):
+    """P(z_t = k | x_1..t) and sensitivities from those of t - 1; log p(x_t | x_1..t-1).
+
+    Without seeing, or where x_t is missing, given x_1..t-1, and 0.
+    """
+    row, factor, log_scale, score, places, first, first_score, transition, move_score = tables
+    n_states, n_params = first_score.shape
+    r = row[t] if seeing else -1
+    norm = 0.0
+    for k in range(n_states):
+        reach = first[k] if t == 0 else 0.0
+        for j in range(n_states if t > 0 else 0):
+            reach += p[source, j] * transition[j, k]
+        inverse = 1.0 / (reach + TINY)
+        for d in range(n_params):
+            u[target, k, d] = first_score[k, d] if t == 0 else 0.0
+        for j in range(n_states if t > 0 else 0):
+            share = p[source, j] * transition[j, k] * inverse
+            for d in range(n_params):
+                u[target, k, d] += share * (u[source, j, d] + move_score[j, k, d])
+        for i in range(places.shape[1] if r >= 0 else 0):
+            u[target, k, places[k, i]] += score[r, k, i]
+        p[target, k] = reach * (factor[r, k] if r >= 0 else 1.0)
+        norm += p[target, k]
+    inverse = 1.0 / (norm + TINY)
+    for k in range(n_states):
+        p[target, k] *= inverse
+    return np.log(norm) + log_scale[r] if r >= 0 else 0.0
+
+
+@_inline
+def _mean(p, u, place, out):
+    """sum_k p_k u_k."""
+    for d in range(len(out)):
+        out[d] = 0.0
+    for k in range(p.shape[1]):
+        for d in range(len(out)):
+            out[d] += p[place, k] * u[place, k, d]

@@ -1,0 +1,244 @@
+"""The frames of many sequences, end to end, with what an autoregression looks back at."""
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...checks import in_order_of, real_array
+
+LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
+WINDOW = 5  # frames on either side that count as near
+
+
+class Frames(NamedTuple):
+    """The M frames that a model predicts, of N sequences one after another.
+
+    x (M, R), as the emission takes it; seen (M, R): 0 where a channel is missing, whose x is 0
+    design (M, q): the p frames before, the newest first, then inputs, then a 1
+    observed (M,): False where all channels, a lag or an input are missing (all are then 0)
+    starts (N + 1,): sequence n is starts[n]:starts[n + 1]
+    """
+
+    x: np.ndarray
+    seen: np.ndarray
+    design: np.ndarray
+    observed: np.ndarray
+    starts: Any
+
+    @property
+    def n_channels(self) -> int:
+        return self.x.shape[1]
+
+    def only(self, kept: np.ndarray) -> "Frames":
+        """The same frames, missing where not kept (M,)."""
+        x, seen, design = ((array.T * kept).T for array in self[:3])
+        return Frames(x, seen, design, self.observed & kept, self.starts)
+
+    def take(self, numbers: Any) -> "Frames":
+        """The frames of these sequences."""
+        parts = [np.arange(self.starts[n], self.starts[n + 1]) for n in numbers]
+        rows = np.concatenate([np.arange(0), *parts])
+        return self.rows(rows, np.cumsum([0, *map(len, parts)]))
+
+    def rows(self, rows: np.ndarray, starts: np.ndarray | None = None) -> "Frames":
+        """Some frames; without `starts`, of no sequence."""
+        x, seen, design, observed = (array.take(rows, axis=0) for array in self[:4])
+        return Frames(x, seen, design, observed, starts)
+
+
+def make_frames(sequences: Sequence[np.ndarray], emission: Any, context: int) -> Frames:
+    """The `Frames` of checked sequences; the first `context` of each serve as lags alone."""
+    n_channels = sequences[0].shape[1] - emission.n_inputs
+    channels = [sequence[:, :n_channels] for sequence in sequences]
+    if not emission.misses_channels:
+        _check_whole_frames(channels, type(emission).__name__)
+    read = [emission.prepared(x) for x in channels]
+    columns = []
+    for lag in range(emission.order + 1):
+        columns.append(np.concatenate([x[context - lag : len(x) - lag] for x in read]))
+    x, *lags = columns
+    inputs = np.concatenate([sequence[context:, n_channels:] for sequence in sequences])
+    design = np.column_stack([*lags, emission.prepared_inputs(inputs), np.ones(len(x))])
+    seen = np.isfinite(x)
+    observed = seen.any(axis=1) & np.isfinite(design).all(axis=1)
+    seen &= observed[:, None]
+    x = np.where(seen, x, 0.0)
+    design[~observed] = 0.0
+    starts = np.cumsum([0, *(len(sequence) - context for sequence in sequences)])
+    return Frames(np.asfortranarray(x), np.asfortranarray(seen, float), design, observed, starts)
+
+
+def _check_whole_frames(channels, name):
+    for number, x in enumerate(channels):
+        missing = np.isnan(x)
+        bad = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
+        if bad.size:
+            raise ValueError(
+                f"frame {bad[0]} of sequence {number}: a frame is finite, or wholly nan, or wholly "
+                f"masked, if missing: {name} emissions have no density of single channels, as "
+                "diagonal Gaussian, Poisson and mixtures of these have"
+            )
+
+
+def check_codes(x: np.ndarray, n_codes: int | None = None) -> None:
+    """Raise ValueError unless all of x are whole numbers 0 ... n_codes - 1, or missing."""
+    bad = np.argwhere((x < 0) | (x > 2**53) | (x != np.floor(x)) & ~np.isnan(x))
+    if bad.size:
+        frame, channel = bad[0]
+        place = f"x holds {x[frame, channel]:g}, channel {channel} of frame {frame}"
+        raise ValueError(f"{place}: whole numbers from 0 to 2^53 are needed, nan where missing")
+    if n_codes is not None and np.nanmax(x, initial=0) >= n_codes:
+        raise ValueError(f"x holds {np.nanmax(x):g}: only 0 ... {n_codes - 1} are expected")
+
+
+def local_means(rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Means (M, F) of rows (M, F) over the frames near each in its sequence."""
+    sums = np.vstack([np.zeros(rows.shape[1]), np.cumsum(rows, axis=0)])
+    frame = np.arange(len(rows))
+    sequence = np.searchsorted(starts, frame, side="right") - 1
+    low = np.maximum(frame - WINDOW, starts[sequence])
+    high = np.minimum(frame + WINDOW + 1, starts[sequence + 1])
+    return (sums[high] - sums[low]) / (high - low)[:, None]
+
+
+def read_sequences(data: Any, context: int) -> tuple[np.ndarray, ...]:
+    """Copies of a list of sequences, or of (X, lengths), as float arrays (T_n, R), read-only.
+
+    ValueError names the first unusable one. Masked frames are missing. Columns with names, as in
+    pandas, have the same ones in all.
+    """
+    listed = _listed(data)
+    read = tuple(_read_one(f"sequence {n}", x) for n, x in enumerate(listed))
+    _check_readings(listed)
+    channels = [x.shape[1] for x in read]
+    if len(set(channels)) != 1:
+        raise ValueError(f"sequences must be some, of the same channels; got channels {channels}")
+    names = [list(getattr(x, "columns", range(channels[0]))) for x in listed]
+    for number, columns in enumerate(names):
+        if columns != names[0]:
+            raise ValueError(f"sequence {number} has columns {columns}, the first {names[0]}")
+    short = [n for n, x in enumerate(read) if len(x) <= context]
+    if short:
+        size = f"sequence {short[0]} has {len(read[short[0]])} frames, of which the first"
+        raise ValueError(
+            f"{size} {context} are looked back at only: leave out the {len(short)} sequences of "
+            f"fewer than {context + 1} frames, or lower order and context"
+        )
+    return read
+
+
+def one_or_more(x: Any) -> Any:
+    """The sequences in x: one array (T,) or (T, R), or whatever `read_sequences` takes."""
+    if isinstance(x, np.ndarray) and x.dtype.kind == "O" and x.ndim == 1:
+        x = list(x)
+    if isinstance(x, tuple | list) and len(x) and not any(map(np.iterable, x)):
+        x = np.asarray(x)
+    return [x] if getattr(x, "ndim", 0) in (1, 2) else x
+
+
+def with_inputs(y: Any, inputs: Any, intercept: bool) -> tuple[list[np.ndarray], int]:
+    """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
+    outputs = read_sequences(y, 0)
+    indices = [getattr(x, "index", None) for x in _listed(y)]
+    ordered = map(in_order_of, indices, repeat("inputs"), _listed(inputs))
+    rest = _listed(inputs)[len(indices) :]
+    u = read_sequences([*ordered, *rest], 0)
+    lengths = [[len(x) for x in each] for each in (outputs, u)]
+    if lengths[0] != lengths[1]:
+        told = f"{lengths[0]} and {lengths[1]}"
+        raise ValueError(f"y and inputs must have the same lengths; got {told:.200}")
+    every = np.concatenate(u)
+    constant = np.flatnonzero(np.nanmax(every, axis=0) == np.nanmin(every, axis=0))
+    if constant.size and intercept:
+        column = f"inputs column {constant[0]} is constant"
+        raise ValueError(f"{column}, as the intercept is: drop it, or pass intercept=False")
+    return [np.hstack(pair) for pair in zip(outputs, u, strict=True)], every.shape[1]
+
+
+def _listed(data):
+    """A list of sequences from one, or from (X, lengths)."""
+    if not np.iterable(data) or isinstance(data, str | dict | set):
+        raise ValueError(f"{data!r:.60} must be a list of sequences, arrays (T, R)")
+    holds_arrays = isinstance(data, np.ndarray) and data.dtype.kind == "O"
+    if getattr(data, "ndim", None) in (1, 2) and not holds_arrays:
+        n, width = (*np.shape(data), 1)[:2]
+        raise ValueError(
+            f"one array {np.shape(data)} where a list of sequences is expected: pass [x] if it is "
+            f"one sequence of {n} frames with {width} channels, or list(x) if its rows are {n} "
+            f"sequences of {width} frames"
+        )
+    if isinstance(data, tuple) and len(data) == 2:
+        x, lengths = _numbers("X", data[0]), _numbers("lengths", data[1])
+        total = lengths.sum()
+        are_whole = lengths.ndim == 1 and (lengths == np.floor(lengths)).all()
+        if are_whole and (x.ndim == 2 or total == len(x)):
+            lengths = lengths.astype(int)
+            if x.ndim != 2 or total != len(x) or lengths.min() < 1:
+                raise ValueError(
+                    f"(X, lengths) takes a 2-d X and positive lengths that sum to its rows: X is "
+                    f"{x.shape} and lengths, {lengths.tolist()}, sum to {total:g}; pass a list "
+                    "[x1, x2] if these are two sequences"
+                )
+            return np.split(x, np.cumsum(lengths)[:-1])
+    return list(data)
+
+
+def _check_readings(listed):
+    """Refuse a list whose entries may be frames or sequences, with both readings."""
+    n = len(listed)
+    are_lists = all(isinstance(x, list | tuple) for x in listed)
+    sizes = {len(x) if np.ndim(x) == 1 else 0 for x in listed}
+    if n > 1 and len(sizes) == 1 and (sizes == {1} or are_lists and sizes != {0}):
+        (m,) = sizes
+        numbers = f"{m} number{'s' * (m > 1)}"
+        raise ValueError(
+            f"{n} lists of {numbers}: pass np.array(x) (to HMM, [np.array(x)]) if it is one "
+            f"sequence of {n} frames, or (np.reshape(x, (-1, 1)), [{m}] * {n}) if {n} sequences "
+            f"of {numbers}"
+        )
+
+
+def _numbers(name, x):
+    """A copy as floats, nan where masked; refuses integers that floating point rounds."""
+    missing = np.ma.getmask(x)
+    if np.ma.isMaskedArray(x):
+        x = x.filled(0)
+    numbers = real_array(name, x, finite=False)
+    if np.asarray(x).dtype.kind in "iu" and (abs(numbers) > 2**53).any():
+        raise ValueError(f"{name} holds integers beyond 2^53: subtract an offset first")
+    numbers[missing] = np.nan
+    return numbers
+
+
+def _read_one(name, sequence):
+    x = _numbers(name, sequence)
+    x = x[:, None] if x.ndim == 1 else x
+    if x.ndim != 2 or x.size == 0:
+        raise ValueError(f"{name} must be (T, R), got {np.shape(sequence)}")
+    bad = np.flatnonzero(np.isinf(x).any(axis=1))
+    if bad.size:
+        raise ValueError(f"frame {bad[0]} of {name} is infinite: nan, or masked, is missing")
+    most = np.nanmax(np.abs(x), initial=0.0)
+    if most > LARGEST:
+        raise ValueError(f"{name} holds {most:.3g}, beyond {LARGEST:.0e}: rescale")
+    x.setflags(write=False)
+    return x
+
+
+def check_channels(x: np.ndarray) -> None:
+    """Raise ValueError where a channel of frames (T, R) has nothing to fit."""
+    empty = np.isnan(x).all(axis=0)
+    if empty.all():
+        raise ValueError("every frame is missing: there is nothing to fit")
+    if empty.any():
+        raise ValueError(f"channel {empty.argmax()} is missing in every frame: drop it")
+    low = np.nanmin(x, axis=0)
+    spread = np.nanmax(x, axis=0) - low
+    channel = spread.argmin()
+    if spread[channel] == 0:
+        value = f"{low[channel]:g} in every frame of every sequence"
+        raise ValueError(f"channel {channel} is {value}: drop it")
+    if spread[channel] < 1.0 / LARGEST:
+        raise ValueError(f"channel {channel} varies by no more than {spread.min():.3g}: rescale it")

@@ -1,0 +1,210 @@
+"""Pairwise learning with a linear score f = X theta:
+
+    F(theta, w) / p = sum_ij w_i w_j loss(f_i - f_j, t_ij) / (sum_i w_i)^2 + gamma_I |theta|^2
+
+t_ij says how i and j relate. The factor p counts distances in the metric of F as those of p points.
+Source: Zhu and Liu (2021), Eq. 7, Example 3 and Corollary 6.2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+import autograd.numpy as anp
+import numpy as np
+from scipy.special import expit
+
+from ..declared import NonNegative, OneOf, Params, Real, Rng, declared
+from ..derivatives import Derivatives
+from ..folds import Fold, ModelFolds
+from ..model import ModelDefaults, override
+from ..solvers.inverse import DenseHessian
+from ..weighting import Weights
+
+SMOOTH = 0.1  # |u| is sqrt(u^2 + SMOOTH^2), Zhu and Liu (2021), Section 5.1
+BLOCK = 2**20  # pairs that are worked out together
+
+
+class PairLoss(NamedTuple):
+    """value(u, t), even in u, and its derivatives in u; relation(y_i, y_j) gives t."""
+
+    value: Callable
+    slope: Callable
+    curvature: Callable
+    relation: Callable
+    convex: bool
+
+
+def _size_and_gap(u):
+    size = anp.sqrt(u**2 + SMOOTH**2)
+    return size, anp.maximum(1.0 - size, 0.0)
+
+
+def _contrastive_slope(u, t):
+    size, gap = _size_and_gap(u)
+    return 2.0 * u * (t - (1.0 - t) * gap / size)
+
+
+def _contrastive_curvature(u, t):
+    size, gap = _size_and_gap(u)
+    ratio = (u / size) ** 2
+    pushed = (gap > 0.0) * ratio
+    return 2.0 * t + 2.0 * (1.0 - t) * (pushed - gap * (1.0 - ratio) / size)
+
+
+LOSSES = {
+    # abs(t) log(1 + exp(-t u)), t the sign of y_i - y_j: which of two points is the higher one
+    "ranking": PairLoss(
+        value=lambda u, t: abs(t) * anp.logaddexp(0.0, -t * u),
+        slope=lambda u, t: -t * expit(-t * u),
+        curvature=lambda u, t: abs(t) * expit(u) * expit(-u),
+        relation=lambda a, b: np.sign(a - b),
+        convex=True,
+    ),
+    # t u^2 + (1 - t) max(1 - |u|, 0)^2, t = 1 within a class, else 0; |u| smoothed at 0
+    "contrastive": PairLoss(
+        value=lambda u, t: t * u**2 + (1.0 - t) * _size_and_gap(u)[1] ** 2,
+        slope=_contrastive_slope,
+        curvature=_contrastive_curvature,
+        relation=lambda a, b: (a == b).astype(float),
+        convex=False,
+    ),
+}
+
+
+@declared
+@dataclass(frozen=True, repr=False)
+class PairwiseLinear(ModelDefaults):
+    """Every point is a site; a fold is scored by the pairs inside it.
+
+    Parameters
+    ----------
+    X : (p, D)
+    y : (p,), responses for loss "ranking", classes for "contrastive"
+    """
+
+    X: Annotated[np.ndarray, Real("p D")] = field(repr=False)
+    y: Annotated[np.ndarray, Real("p")] = field(repr=False)
+    loss: Annotated[str, OneOf(*LOSSES)] = "ranking"
+    gamma_i: NonNegative = 0.1
+    normalised = True
+    sites = "points"
+
+    def __post_init__(self):
+        if np.ptp(self.y) == 0.0:
+            raise ValueError(f"every y is {self.y[0]}: no two points differ")
+
+    @property
+    def convex(self) -> bool:
+        return LOSSES[self.loss].convex
+
+    @property
+    def n_sites(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_params(self) -> int:
+        """D."""
+        return self.X.shape[1]
+
+    @property
+    def derivatives(self) -> "PairwiseDerivatives":
+        """Closed forms, block by block."""
+        return PairwiseDerivatives(self)
+
+    @declared
+    def pair_losses(self, params: Params, fold: Fold) -> np.ndarray:
+        """Loss of every pair inside the fold, (len(fold), len(fold))."""
+        f = anp.dot(self.X[fold], params)
+        y = self.y[fold]
+        loss = LOSSES[self.loss]
+        return loss.value(f[:, None] - f, loss.relation(y[:, None], y))
+
+    @declared
+    def objective(self, params: Params, weights: Weights) -> float:
+        """F(params, weights), weights >= 0; forms all pairs at once, for small p."""
+        losses = self.pair_losses(params, np.arange(self.n_sites))
+        total = anp.dot(weights, anp.dot(losses, weights))
+        ridge = self.gamma_i * anp.sum(params**2)
+        return self.n_sites * (total / anp.sum(weights) ** 2 + ridge)
+
+    @declared
+    def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
+        """Each point's mean loss over its pairs inside the fold: Eq. 8 is the mean of these."""
+        return anp.mean(self.pair_losses(params, fold), axis=1)
+
+    @declared
+    def initial_params(self, rng: Rng | None = None) -> np.ndarray:
+        """Zeros where F is convex; else the direction in which class means differ most."""
+        if self.convex:
+            return np.zeros(self.n_params)
+        means = np.array([self.X[self.y == label].mean(axis=0) for label in np.unique(self.y)])
+        _, _, directions = np.linalg.svd(means - means.mean(axis=0))
+        return directions[0]
+
+    @declared
+    def printed_cross(self, params: Params, folds: ModelFolds) -> np.ndarray:
+        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's own normaliser, held fixed."""
+        sums = self.derivatives._site_sums(params, np.ones(self.n_sites))
+        kept = self.n_sites - folds.sizes[:, None]
+        return -self.n_sites * (folds.indicator(self.n_sites) @ sums) / kept**2
+
+
+class PairwiseDerivatives(Derivatives):
+    """Values and derivatives for any weights >= 0, over blocks of rows of the p x p pairs.
+
+    With S (p, p) the slopes and C the curvatures of all pairs: the gradient of the weighted sum is
+    2 X'(w * S w), its Hessian 2 [X' diag(w * C w) X - (w X)' C (w X)].
+    """
+
+    @override
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        loss = LOSSES[self.model.loss]
+        value = 0.0
+        pulls = np.zeros(self.n_sites)
+        for rows, u, t in self._pairs(params, weights):
+            value += weights[rows] @ (loss.value(u, t) @ weights)
+            pulls[rows] = weights[rows] * (loss.slope(u, t) @ weights)
+        scale = self.n_sites / weights.sum() ** 2
+        ridge = self.n_sites * self.model.gamma_i * params
+        gradient = scale * pulls @ self.model.X + ridge
+        return float(scale * value + ridge @ params), 2.0 * gradient
+
+    @override
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
+        loss = LOSSES[self.model.loss]
+        weighted = weights[:, None] * self.model.X
+        total = self.model.gamma_i * weights.sum() ** 2 * np.eye(len(params))
+        for rows, u, t in self._pairs(params, weights):
+            total += weighted[rows].T @ self._apart(loss.curvature(u, t), rows, weights)
+        return DenseHessian(2.0 * self.n_sites / weights.sum() ** 2 * total)
+
+    @override
+    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """J (D, p), with the normaliser's own derivative."""
+        sums = self._site_sums(params, weights)
+        total = weights.sum()
+        return self.n_sites * (sums - weights @ sums / total).T / total**2
+
+    def _site_sums(self, params, weights):
+        """2 sum_j w_j dloss_ij/dparams of each site i, (p, D)."""
+        slope = LOSSES[self.model.loss].slope
+        pairs = self._pairs(params, np.ones(self.n_sites))
+        return 2.0 * np.concatenate([self._apart(slope(u, t), i, weights) for i, u, t in pairs])
+
+    def _apart(self, table, rows, weights):
+        """sum_j table_ij w_j (x_i - x_j) of the rows i of a block, (rows, D)."""
+        X = self.model.X
+        return (table @ weights)[:, None] * X[rows] - table @ (weights[:, None] * X)
+
+    def _pairs(self, params, weights):
+        """Yield (rows, u, t) of blocks of rows whose weight is not 0, with all columns."""
+        y = self.model.y
+        f = self.model.X @ params
+        rows = np.flatnonzero(weights)
+        n_blocks = 1 + len(rows) * self.n_sites // BLOCK
+        for part in np.array_split(rows, n_blocks):
+            relation = LOSSES[self.model.loss].relation(y[part, None], y)
+            yield part, f[part, None] - f, relation

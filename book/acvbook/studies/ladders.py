@@ -1,0 +1,117 @@
+"""How far each rung is from exact refits, power laws, stopwatches: the same for all chapters."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import acvlib as acv
+
+
+def pointwise(result: acv.CVResult) -> np.ndarray:
+    """The losses of all left-out sites, folds one after another."""
+    return np.concatenate(result.losses)
+
+
+def fold_totals(result: acv.CVResult) -> np.ndarray:
+    """The summed losses of each fold."""
+    return result.fold_totals
+
+
+def part(result: acv.CVResult, rows: Any) -> acv.CVResult:
+    """The result on some of its folds."""
+    return replace(
+        result,
+        folds=result.folds[rows],
+        params=result.params[rows],
+        losses=result.losses[rows],
+        indefinite=None if result.indefinite is None else result.indefinite[rows],
+        diagnostics={name: values[rows] for name, values in result.diagnostics.items()},
+    )
+
+
+def some(folds: acv.Folds, n: int, rng: np.random.Generator) -> acv.Folds:
+    """At most `n` of the folds, drawn at random."""
+    if len(folds) <= n:
+        return folds
+    return folds[np.sort(rng.choice(len(folds), n, replace=False))]
+
+
+def correlation(a: Any, b: Any) -> float:
+    """Pearson's R; nan where one of them does not vary, as the differences of doing nothing."""
+    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0.0 < np.ptp(b) else float("nan")
+
+
+def against_exact(
+    results: Mapping[str, acv.CVResult],
+    losses_of: Callable[[acv.CVResult], np.ndarray] = pointwise,
+    unit: float = 1.0,
+) -> pd.DataFrame:
+    """One row a rung, exact among them: how far its losses and its params are from the refits'.
+
+    results: by rung, with `exact` and `no_adjustment`; losses_of: which losses. correlation: of
+    losses; differences: of what a rung and the refit add to those of no adjustment; per_point: mean
+    |loss / exact loss - 1|; relative_error: the same of fold losses; worst: in standard deviations
+    of the exact losses. theta, theta_max: distance of params in standard errors, or `unit` of them,
+    median and largest over folds; share: of theta in that of no adjustment; beats_none, beats_ij:
+    in what share of folds it is no larger.
+    """
+    losses = {name: losses_of(result) for name, result in results.items()}
+    theta = {n: acv.theta_errors(results["exact"], r) / unit for n, r in results.items()}
+    exact, none = losses["exact"], losses["no_adjustment"]
+    nothing, jackknife = theta["no_adjustment"], theta.get("infinitesimal_jackknife", np.nan)
+    rows = {}
+    for name, result in results.items():
+        gap = losses[name] - exact
+        with np.errstate(divide="ignore", invalid="ignore"):
+            per_point = np.mean(abs(losses[name] / exact - 1))
+            relative = acv.relative_errors(results["exact"], result).mean()
+        rows[name] = {
+            "loss": losses[name].mean(),
+            "bias": gap.mean(),
+            "mean_error": abs(gap).mean(),
+            "worst": abs(gap).max() / exact.std(),
+            "per_point": per_point,
+            "relative_error": relative,
+            "correlation": correlation(losses[name], exact),
+            "differences": correlation(losses[name] - none, exact - none),
+            "theta": np.median(theta[name]),
+            "theta_max": theta[name].max(),
+            "share": np.median(theta[name]) / np.median(nothing),
+            "beats_none": np.mean(theta[name] <= nothing),
+            "beats_ij": np.mean(theta[name] <= jackknife),
+            "indefinite": 0 if result.indefinite is None else int(result.indefinite.sum()),
+            "seconds": result.seconds,
+        }
+    return pd.DataFrame(rows).T.rename_axis("rung")
+
+
+def theta_table(results: Mapping[str, acv.CVResult]) -> pd.DataFrame:
+    """Distances of the params from the exact ones, in standard errors: (n_folds, rungs)."""
+    exact = results["exact"]
+    rungs = {name: result for name, result in results.items() if name != "exact"}
+    return pd.DataFrame({name: acv.theta_errors(exact, run) for name, run in rungs.items()})
+
+
+def slope(size: Any, work: Any) -> float:
+    """The exponent of a power law, by least squares on logarithms."""
+    logs = np.log(np.asarray(size, float)), np.log(np.asarray(work, float))
+    return float(np.polyfit(*logs, 1)[0])
+
+
+def slopes(table: pd.DataFrame, columns: Any = None) -> pd.Series:
+    """`slope` of each column of a table, or of these, against its index."""
+    return pd.Series({name: slope(table.index, table[name]) for name in columns or table})
+
+
+def seconds(function: Callable, repeats: int = 1, clock: Callable = time.perf_counter) -> list:
+    """Seconds of each of some calls, by the clock of the wall or another."""
+    found = []
+    for _ in range(repeats):
+        started = clock()
+        function()
+        found.append(clock() - started)
+    return found

@@ -1,0 +1,224 @@
+"""Data sets: what they refuse, how they are scaled, and what is known of the real files."""
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+from acvbook import datasets
+from acvbook.datasets import dodgers_uci, registry
+from acvbook.datasets.areas import outlines_of
+from acvbook.datasets.columns import columns
+from acvbook.datasets.mocap import Mocap
+from numpy.testing import assert_allclose, assert_array_equal
+
+from acvlib.inference import graph
+from acvlib.models.mrf.areas import neighbours, read_features, shapes_of
+
+DATA = Path(os.environ.get("ACVLIB_DATA", "/nonexistent"))
+needs_real_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs $ACVLIB_DATA")
+OF_A_TABLE = ("simulated", "")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: datasets.Covtype(np.ones((3, 10)), np.ones(3, int), *OF_A_TABLE), r"\(3, 54\)"),
+        (lambda: datasets.Covtype(np.ones((3, 54)), np.arange(3), *OF_A_TABLE), "types 0 ... 2"),
+        (lambda: datasets.Dodgers(np.ones(3), np.ones(2), np.ones(3), *OF_A_TABLE), r"\(3, 2, 3\)"),
+        (lambda: datasets.Dodgers(np.array([-2]), *[np.ones(1)] * 2, *OF_A_TABLE), "count is -2"),
+        (lambda: datasets.Faces(np.zeros((2, 3, 3)), np.zeros(3), *OF_A_TABLE), "one person"),
+        (lambda: datasets.Faces(np.full((1, 1, 1), 2.0), np.zeros(1), *OF_A_TABLE), "not within"),
+        (
+            lambda: datasets.Genomics(np.ones((4, 13)), [0], np.ones((5, 14, 3)), *OF_A_TABLE),
+            r"means \(4, 13\) and donors \(5, 14, 3\) do not fit 14 times",
+        ),
+        (
+            lambda: datasets.Libsvm("svmguide3", np.zeros((2, 1)), np.arange(2.0), *OF_A_TABLE),
+            r"labels must be -1 or \+1; found \[0.\]",
+        ),
+        (lambda: datasets.Msd(np.ones((3, 89)), np.full(3, 2000.0), *OF_A_TABLE), r"\(3, 90\)"),
+        (lambda: datasets.load_libsvm("w9a"), "no LIBSVM set 'w9a'; there are abalone"),
+        (lambda: datasets.load_mocap(25), "rate = 25: the canonical files have 10 and 30"),
+        (lambda: Mocap([np.ones((9, 12))], 30, *OF_A_TABLE).scaled(), "constant in all 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, message):
+    with pytest.raises((ValueError, KeyError), match=message):
+        make()
+
+
+def test_import_is_light():
+    code = "import sys, acvbook.datasets as d; d.data_sets(); "
+    code += "print({'pandas', 'pooch'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_part_keeps_what_the_whole_is_of():
+    series = datasets.simulate_dodgers(np.random.default_rng(0))
+    head = series.head(500)
+    assert (len(head), len(head.day), head.sha256) == (500, 500, series.sha256)
+    assert repr(series) == "Dodgers(50,400 five-minute counts, 2,903 missing, simulated)"
+    with pytest.raises(ValueError, match=r"head\(0\) of a series of 50400"):
+        series.head(0)
+    genes = datasets.simulate_genomics(np.random.default_rng(0), 400)
+    few = genes.take(20, 10)
+    assert (few.means[few.train] == genes.means[genes.train[:20]]).all()
+    assert (few.means[few.test] == genes.means[genes.test[:10]]).all()
+    assert few.sha256 == genes.sha256
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_forest_is_scaled_to_unit_variance(centred):
+    forest = datasets.simulate_covtype(np.random.default_rng(0), 20_000)
+    examples = forest.spruce_fir(centred)
+    varies = forest.X.std(axis=0) > 0
+    assert_allclose(examples.X.std(axis=0)[varies], 1.0, rtol=1e-9)
+    assert np.allclose(examples.X.mean(axis=0), 0.0, atol=1e-9) == centred
+    assert_array_equal(examples.y, np.where(forest.cover == 1, 1.0, -1.0))
+    assert (forest.spruce_fir(centred, constant=True).X[:, 54:] == 1.0).all()
+    few = forest.take(np.flatnonzero(forest.X[:, 13] == 0)[:50])
+    assert (few.spruce_fir().X[:, 13] == 0).all()
+
+
+def test_original_traffic_becomes_the_canonical_file(tmp_path):
+    """A game that ends on a full five minutes is on in that row or not, never in a missing one."""
+    lines = [f"4/10/2005 {h}:{m:02d},{-1 if m == 5 else m}\n" for h in (0, 1) for m in (0, 5, 10)]
+    (tmp_path / "Dodgers.data").write_text("".join(lines))
+    game = "04/10/05,00:00:00,00:10:00,5,Pe\xf1a,W 1-0\n"
+    (tmp_path / "Dodgers.events").write_text(game, encoding="latin-1")
+    for inclusive, in_game in (("both", "101000"), ("left", "100000")):
+        rows = dodgers_uci.canonical(tmp_path, inclusive).decode().splitlines()
+        assert rows[:2] == ["timestamp,count,in_game", "2005-04-10 00:00,0,1"]
+        assert "".join(row[-1] for row in rows[1:]) == in_game
+
+
+def test_smaller_faces_are_means_of_squares():
+    faces = datasets.simulate_att_faces(np.random.default_rng(0))
+    small = faces.reduced(4).take(np.arange(20))
+    assert small.images.shape == (20, 28, 23)
+    assert_allclose(small.images[3, 0, 1], faces.images[3, :4, 4:8].mean())
+    with pytest.raises(ValueError, match="factor = 5 does not divide 112 x 92"):
+        faces.reduced(5)
+
+
+def check_replicates(genes):
+    """Rebuilt replicates keep the means and have the variance asked for, by their seed."""
+    first, again = (genes.replicates(np.random.default_rng(1), 0.5) for _ in range(2))
+    assert (first == again).all()
+    assert_allclose(first.mean(axis=2), genes.means, atol=1e-12)
+    assert_allclose(first.var(axis=2, ddof=1).mean(), 0.5, rtol=0.15)
+
+
+def test_replicates_have_the_means_and_the_variance_asked_for():
+    genes = datasets.simulate_genomics(np.random.default_rng(0), 400)
+    assert set(genes.train) | set(genes.test) == set(range(400))
+    check_replicates(genes)
+
+
+def test_lines_become_rows(tmp_path):
+    path = tmp_path / "two.gz"
+    path.write_bytes(gzip.compress(b"-1 1:0.5 3:2e-1 \n+1\n"))
+    X, y = datasets.read_libsvm(path, 3)
+    assert_array_equal(X, [[0.5, 0.0, 0.2], [0.0, 0.0, 0.0]])
+    assert_array_equal(y, [-1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "line", ["1 2", "1 x:2", "1 1:two", "1 1:nan", "one 1:1", "1 4:1", "1 0:1"]
+)
+def test_a_corrupt_line_is_refused(tmp_path, line):
+    path = tmp_path / "bad"
+    for content in (f"1 1:1\n{line}\n1 1:1\n", ""):
+        path.write_text(content)
+        with pytest.raises(datasets.DataCorrupt, match="bad: "):
+            datasets.read_libsvm(path, 3)
+
+
+def test_scaling_is_that_of_the_scaled_files():
+    X = np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0]])
+    data = datasets.Libsvm("abalone", X, np.zeros(3), *OF_A_TABLE)
+    assert_array_equal(data.scaled(), [[-1.0, 0.0], [-0.5, 0.0], [1.0, 0.0]])
+
+
+def test_recordings_are_scaled_by_the_reference_alone():
+    rng = np.random.default_rng(1)
+    a, b = (Mocap([rng.normal(size=(n, 12)) * n], 30, *OF_A_TABLE) for n in (30, 9))
+    assert a.scaled().sequences[0].std(axis=0) == pytest.approx(1.0)
+    assert_allclose(b.scaled(a).sequences[0], b.sequences[0] / a.sequences[0].std(axis=0))
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_scalings_of_songs(files, monkeypatch, tmp_path):
+    if not files:
+        monkeypatch.delenv("ACVLIB_DATA", raising=False)
+        monkeypatch.setattr(registry, "cache_folder", lambda name: tmp_path / name)
+    songs = datasets.simulate_msd(np.random.default_rng(0), 20_000)
+    variance, centred, rows = map(songs.regression, ("unit_variance", "centred", "unit_rows"))
+    assert_allclose([variance.X.std(axis=0), centred.X.std(axis=0)], 1.0, rtol=1e-9)
+    assert_allclose(centred.X.mean(axis=0), 0.0, atol=1e-9)
+    assert_allclose(np.linalg.norm(rows.X, axis=1), 1.0, rtol=1e-12)
+    assert_array_equal(variance.y, (songs.year - 1922) / 89)
+
+
+def test_the_map_of_the_stand_in_is_as_narrow():
+    data = datasets.simulate_philadelphia(np.random.default_rng(0))
+    assert graph.eliminate(384, data.edges, 2).width <= 15
+    shapes = np.array([shapely.Polygon(*rings) for rings in data.outlines])
+    assert np.array_equal(neighbours(shapes), data.edges)
+
+
+def test_holes_turn_the_other_way():
+    ring = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 0.0]]
+    inner = (0.25 + 0.5 * np.array(ring)).tolist()
+    cell = {"geometry": {"type": "Polygon", "coordinates": [ring[::-1], inner]}}
+    outer, hole = outlines_of([cell])[0]
+    assert outer.tolist() == ring
+    assert hole.tolist() == inner[::-1]
+
+
+@needs_real_data
+def test_real_files_are_as_described():
+    june = datasets.load_philadelphia()
+    assert june.counts.sum() == 3578
+    assert graph.eliminate(384, june.edges, 2).width == 15
+    features = read_features(DATA / "philadelphia" / "tracts_2010.geojson")
+    assert np.array_equal(neighbours(shapes_of(features)), june.edges)
+    assert 1.29 < june.aspect < 1.31  # 40 degrees north
+    with pytest.raises(KeyError, match="no column 'crimes'.*violent_2015_06"):
+        datasets.load_philadelphia("crimes")
+    genes = datasets.load_genomics()
+    assert_allclose((genes.donors**2).sum(axis=2).mean() / 2, 0.21, atol=0.01)
+    check_replicates(genes)
+    abalone = datasets.load_libsvm("abalone")
+    X, y = datasets.read_libsvm(DATA / "libsvm" / "abalone_scale.gz", 8)
+    assert_allclose(abalone.scaled(), X, atol=1e-6)
+    assert_array_equal(abalone.y, y)
+
+
+@needs_real_data
+def test_the_authors_numbers_are_those_of_the_paper():
+    results = datasets.load_giordano_results()
+    assert results.genomics_seconds.n_params.loc[[4, 8]].unique().tolist() == [25325, 54797]
+    assert results.genomics_seconds.n_folds.loc[6].tolist() == [7, 21, 35]
+    errors = results.genomics_errors.xs("mean", axis=1, level=1)
+    assert (errors.ij < errors.exact).all()
+    assert (errors.test.loc[8] > errors.test.loc[7]).all()
+    assert (errors.train.loc[8] < errors.train.loc[7]).all()
+
+
+@needs_real_data
+def test_stand_in_has_the_published_quartiles_and_the_correlation_of_the_rows():
+    summary = pd.read_csv(registry.find("msd", "summary_full_first12.csv"), index_col=0)
+    quartiles = summary.loc[["min", "25%", "50%", "75%", "max"]]
+    known = {name: law.quantiles[[0, 2, 3, 4, 6]] for name, law in columns("msd").items()}
+    pd.testing.assert_frame_equal(quartiles, pd.DataFrame(known, quartiles.index), rtol=1e-4)
+    tables = datasets.simulate_msd(np.random.default_rng(0), 100_000), datasets.load_msd()
+    ours, theirs = (np.corrcoef(t.X[:, :12].T)[np.triu_indices(12, 1)] for t in tables)
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.95
