@@ -9,7 +9,7 @@ import warnings
 from collections import defaultdict
 from contextlib import suppress
 
-import mpmath
+import gmpy2
 import numpy as np
 from oracles.high_precision import LONG, expanded, refit, sites_of
 
@@ -123,7 +123,7 @@ def held(rng, make, hazard):
         )
         assert theta is not None, "a fold without a minimum is certified"
         off = LONG(result.params[row]) - theta
-        far = max(far, float(mpmath.sqrt(off @ metric @ off) / proof.theta_errors[row]))
+        far = max(far, float(gmpy2.sqrt(off @ metric @ off) / proof.theta_errors[row]))
         true = [sites[n].loss(theta) for n in fold]
         losses += true
         low, high = proof.lower.losses[row], proof.upper.losses[row]

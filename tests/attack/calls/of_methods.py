@@ -145,14 +145,9 @@ add(
     "leave_future_out",
     # how long it took is no result
     lambda **arguments: replace(acv.leave_future_out(**arguments), seconds=0.0),
-    lambda rng: (
-        {"fit": fitted("GaussianHMM"), "starts": np.array([30, 33, 36]), "anchors": 2}
-        | {"horizon": 1, "gap": 1}
-    ),
+    lambda rng: ({"fit": fitted("GaussianHMM"), "starts": np.array([30, 33, 36]), "anchors": 2}),
     fit=FITTED | odd.kinds("refuse", other=lambda f: fitted()),
     starts=odd.without(odd.SITES, "turned"),
-    horizon=odd.LIMITED,
-    gap=odd.WHOLE_0,
     anchors=odd.without(odd.COUNT, "one"),
 )
 add(
