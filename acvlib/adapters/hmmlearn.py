@@ -65,7 +65,12 @@ def from_hmmlearn(
     if n_channels != expected:
         raise ValueError(f"X has {n_channels} columns: this {kind} was fitted to {expected}")
     read, parts = HMMLEARN[kind]
-    _check_frozen(fitted, parts)
+    if frozen := [name for letter, name in parts.items() if letter not in fitted.params]:
+        raise ValueError(
+            f"params={fitted.params!r} leaves {', '.join(frozen)} as they are: ours are fitted; "
+            f"only startprob and transmat can stay. Refit with params including "
+            f"{''.join(parts)!r}"
+        )
     emission, named = read(fitted, np.concatenate(sequences))
     rows = np.vstack([fitted.startprob_, fitted.transmat_]).astype(float)
     wrong = np.flatnonzero(abs(rows.sum(axis=1) - 1.0) > 1e-6)
@@ -77,19 +82,12 @@ def from_hmmlearn(
         )
     rows /= rows.sum(axis=1, keepdims=True)
     if "concentration" not in settings:
-        settings["concentration"] = _concentration(fitted, len(rows) - 1)
+        priors = np.empty_like(rows)
+        priors[0] = fitted.startprob_prior
+        priors[1:] = fitted.transmat_prior
+        alike = np.ptp(priors) == 0.0
+        settings["concentration"] = float(priors[0, 0]) if alike else priors
     return _brought(fitted, sequences, rows, emission, named, settings)
-
-
-def _check_frozen(fitted, parts):
-    """Raise ValueError where `params` leaves out a part of the emission."""
-    frozen = [name for letter, name in parts.items() if letter not in fitted.params]
-    if frozen:
-        raise ValueError(
-            f"params={fitted.params!r} leaves {', '.join(frozen)} as they are: ours are fitted; "
-            f"only startprob and transmat can stay. Refit with params including "
-            f"{''.join(letter for letter in parts)!r}"
-        )
 
 
 def _brought(fitted, sequences, rows, emission, named, settings):
@@ -117,13 +115,6 @@ def _brought(fitted, sequences, rows, emission, named, settings):
 def _rare(counts, rows):
     """The entries of rows of probabilities that are expected too rarely, nan elsewhere."""
     return np.where(counts < UNLIKELY, rows, np.nan)
-
-
-def _concentration(fitted, n_states):
-    """startprob_prior and transmat_prior as one number, or as rows (K + 1, K)."""
-    start = np.broadcast_to(fitted.startprob_prior, (1, n_states))
-    rows = np.vstack([start, np.broadcast_to(fitted.transmat_prior, (n_states, n_states))])
-    return float(rows[0, 0]) if np.ptp(rows) == 0.0 else rows
 
 
 def _common(name, prior):

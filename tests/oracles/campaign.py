@@ -6,7 +6,6 @@ much of the bounds the truth takes: 1 would be a bound that is met, more a false
 
 import sys
 import warnings
-from collections import defaultdict
 from contextlib import suppress
 
 import gmpy2
@@ -102,9 +101,10 @@ def problem(rng, make, hazard):
     return result
 
 
+@np.errstate(all="ignore")
 def held(rng, make, hazard):
     """(folds, certified ones, the largest true over bound of distances, of losses)."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = problem(rng, make, hazard)
         proof = acv.certify(result, sharp=rng.random() < 0.4, complete=rng.random() < 0.2)
@@ -150,10 +150,12 @@ def _place(low, true, high):
 def campaign(n_folds, rng):
     """{hazard: [folds, certified, largest true over bound of distances, and of losses]}.
 
-    It goes on until so many folds are certified, and some of each hazard.
+    Until so many folds are certified, and some of each hazard.
     """
-    table = defaultdict(lambda: [0, 0, 0.0, 0.0])
-    while len(table) < len(HAZARDS) or sum(line[1] for line in table.values()) < n_folds:
+    table = {f"{make.__name__}, {hazard}": [0, 0, 0.0, 0.0] for make, hazard in HAZARDS}
+    while sum(line[1] for line in table.values()) < n_folds or not all(
+        line[1] for line in table.values()
+    ):
         for make, hazard in HAZARDS:
             with suppress(*REFUSED):
                 folds, certified, far, near = held(rng, make, hazard)
@@ -161,7 +163,7 @@ def campaign(n_folds, rng):
                 line[0] += folds
                 line[1] += certified
                 line[2:] = max(line[2], far), max(line[3], near)
-    return dict(table)
+    return table
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ UNIT = 2.0**-53
 UP = 1.0 + 1e-13  # outweighs the rounding of a few operations on positive numbers
 LOOSEST = 0.1  # doubt of an inverse that is of no use
 FURTHEST = 0.98  # R nu of a ball that is four times as wide as its step is long
-SHARES = np.array([0.97, 0.8, 0.5, 0.1, 1e-2, 1e-4, 1e-6])  # of what a matrix seems to be above
+SHARES = np.array([0.9, 0.5, 0.1, 1e-2, 1e-4, 1e-6])  # of what a matrix seems to be above
 SIDES = np.array([[-1.0], [1.0]])  # of an interval
 
 
@@ -78,21 +78,22 @@ class Metric:
         A Cholesky factor of the difference proves it that exists although more is taken from the
         diagonal than rounding may have added. Source: Rump (2006), Theorem 2.3.
         """
-        if not np.isfinite(matrix).all():
-            return 0.0
-        matrix = 0.5 * (matrix + matrix.T)
+        diagonal = np.diag(matrix)
         doubts = (error + self.error + 8.0 * UNIT) * self.scales.diagonal()
-        doubts = doubts @ (self.terms**2 + np.maximum(terms, np.diag(matrix)))
+        doubts = doubts @ (self.terms**2 + np.maximum(terms, diagonal))
         lowest = np.cos(np.arange(len(matrix))) * self.units  # of the quotient, soon
         for _ in range(10):
             lowest = 2.0 * lowest - self.inverse @ (matrix @ lowest)
             lowest /= np.abs(lowest).max()
         quotient = (lowest @ matrix @ lowest) / (lowest @ self.matrix @ lowest)
-        for share in np.fmin(quotient, 1.0) * SHARES:
-            rest = (matrix - share * self.matrix) * self.scales
+        for share in np.fmin(quotient, 1.0) * SHARES if np.isfinite(matrix).all() else ():
+            rest = self.matrix * -share
+            rest += matrix
+            rest *= self.scales
             taken = UP * (doubts + gamma(len(rest)) * np.abs(np.diag(rest)).sum())
+            rest.flat[:: len(rest) + 1] -= taken
             try:
-                np.linalg.cholesky(rest - taken * np.eye(len(rest)))
+                np.linalg.cholesky(rest)  # which reads one half of it
                 return max(share, 0.0)
             except np.linalg.LinAlgError:
                 continue
