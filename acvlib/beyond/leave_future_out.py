@@ -27,12 +27,11 @@ from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.checks import check_windows, observed_mask
 from ..methods.exact import refit_folds
-from ..parallel import one_blas_thread, pieces
+from ..parallel import one_blas_thread
 from ..results import AFit, Fit
 from ..scores import HeldOutLosses
 from .prefixes import futures
 
-AT_ONCE = 2048  # origins whose numbers stay in cache
 LIMIT = 0.5  # standard errors: a larger estimate asks for another refit
 
 
@@ -217,19 +216,10 @@ class _Origins:
         """
         a = self.anchors[first]
         b = self.anchors[last]
-        basis = eigh(b.hessian, a.hessian)
-        starts = self.starts[first : last + 1, None]
-        share = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
-        for part in pieces(len(share), AT_ONCE):
-            rows = slice(first + part.start, first + part.stop)
-            self._interpolate(
-                rows, share[part], basis, (a, b), _part(at_a, part), _part(at_b, part)
-            )
-
-    def _interpolate(self, rows, s, basis, anchors, at_a, at_b):
-        """Some of these origins, at shares s (n, 1) of the way."""
-        curvature, V = basis
-        a, b = anchors
+        curvature, V = eigh(b.hessian, a.hessian)
+        rows = slice(first, last + 1)
+        starts = self.starts[rows, None]
+        s = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
         scale = 1.0 / (1.0 - s + s * curvature)
         g_a = (a.prior - at_a.gradient) @ V
         g_b = (b.prior - at_b.gradient) @ V

@@ -74,11 +74,16 @@ def futures(derivatives: Derivatives, params: np.ndarray, starts: np.ndarray) ->
         least = possible.min()
         raise ValueError(f"a transition has log probability {least:.3g}: hold it, or use a prior")
     potentials = [chain.log_initial, chain.log_transition]
-    if underflows(factors(chain.log_density), potentials):
+    scaled = factors(chain.log_density)
+    if underflows(scaled, potentials):
         raise ValueError("densities underflow beside states or moves that cannot happen")
+    factor, top, _ = scaled  # densities over their highest, and that
+    tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
+    tables += [np.exp(chain.log_initial), chain.initial_score]
+    tables += [np.exp(chain.log_transition), chain.transition_score]
     shape = (len(starts), chain.initial_score.shape[1])
     found = Futures(np.empty(shape), np.empty(len(starts)), np.empty(shape))
-    _sweep(_tables(chain), starts, *found)
+    _sweep(tuple(map(np.ascontiguousarray, tables)), starts, *found)
     return Futures(found.gradient[:, free], found.log_p, found.slopes[:, free])
 
 
@@ -138,15 +143,6 @@ def _of_traffic(model: Any, params: np.ndarray) -> Chain:
         log_transition=transition,
         transition_score=move_score,
     )
-
-
-def _tables(chain):
-    """Densities scaled to a maximum of 1, their scale, scores and places; first law; moves."""
-    factor, top, _ = factors(chain.log_density)
-    tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
-    tables += [np.exp(chain.log_initial), chain.initial_score]
-    tables += [np.exp(chain.log_transition), chain.transition_score]
-    return tuple(map(np.ascontiguousarray, tables))
 
 
 @_jit
