@@ -82,9 +82,8 @@ class Metric:
         doubts = (error + self.error + 8.0 * UNIT) * self.scales.diagonal()
         doubts = doubts @ (self.terms**2 + np.maximum(terms, diagonal))
         lowest = np.cos(np.arange(len(matrix))) * self.units  # of the quotient, soon
-        for _ in range(10):
+        for _ in range(4):
             lowest = 2.0 * lowest - self.inverse @ (matrix @ lowest)
-            lowest /= np.abs(lowest).max()
         quotient = (lowest @ matrix @ lowest) / (lowest @ self.matrix @ lowest)
         for share in np.fmin(quotient, 1.0) * SHARES if np.isfinite(matrix).all() else ():
             rest = self.matrix * -share
