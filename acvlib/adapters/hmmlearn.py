@@ -64,6 +64,8 @@ def from_hmmlearn(
     expected = 1 if kind == "CategoricalHMM" else fitted.n_features
     if n_channels != expected:
         raise ValueError(f"X has {n_channels} columns: this {kind} was fitted to {expected}")
+    if np.any(getattr(fitted, "means_weight", 0.0)):
+        raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
     read, parts = HMMLEARN[kind]
     if frozen := [name for letter, name in parts.items() if letter not in fitted.params]:
         raise ValueError(
@@ -126,8 +128,6 @@ def _common(name, prior):
 
 
 def _of_gaussian(fitted, x):
-    if np.any(fitted.means_weight):
-        raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
     kind = fitted.covariance_type
     prior = FLAT
     if kind in ("diag", "spherical"):
@@ -140,8 +140,6 @@ def _of_gaussian(fitted, x):
 
 def _of_mixture(fitted, x):
     concentration = _common("weights_prior", fitted.weights_prior)
-    if np.any(fitted.means_weight):
-        raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
     kind = fitted.covariance_type
     if kind == "tied":
         raise ValueError("covariance_type 'tied' of a mixture: refit with diag, spherical or full")
