@@ -6,9 +6,9 @@ l_o the held-out losses of fold o, everything at its refit theta_o. So theta_o m
 -H(w_o)^-1 d2F/dtheta dalpha_j, and the losses are differenced along. Where alpha_j is in the prior
 alone, the prior's gradient is all that is differenced by it.
 
-Differences by alpha are of second order, of models at alpha_j (1 +- `STEP`): exact but for rounding
-where F is linear in alpha, as it is in a ridge or a concentration, and within about `STEP`^2 of its
-size elsewhere.
+Differences by alpha are of second order, of models at alpha_j (1 +- `STEP`): those of F are exact
+but for rounding where it is linear in alpha, as in a ridge or a concentration; others are within
+about `STEP`^2 of their size.
 """
 
 from collections.abc import Callable

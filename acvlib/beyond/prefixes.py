@@ -46,8 +46,9 @@ class Chain(NamedTuple):
 
 
 class Futures(NamedTuple):
-    """Of n prefixes: gradient (n, D) of log p(prefix), and log_p (n,) of the site after each given
-    it, 0 where missing, with slopes (n, D).
+    """Of n prefixes: the gradient (n, D) of log p(prefix), and what the site after each adds.
+
+    log_p (n,) is log p(site | prefix), 0 where it is missing; slopes (n, D) are its derivatives.
     """
 
     gradient: np.ndarray
