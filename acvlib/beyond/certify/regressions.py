@@ -61,6 +61,11 @@ class Regression:
         """How far scores at points (..., D) are off by rounding."""
         return self.each * (self.tallest * UP * norms(points) + np.abs(self.model.offset).max())
 
+    def _noise(self, doubts, sizes, pulls):
+        """The length of errors of gradients, of scores' doubts and of sums."""
+        noise = 2.0 * (doubts * (sizes @ self.heights) + self.all * (sizes @ self.bent))
+        return UP * (noise + self.all * (np.abs(pulls) @ self.whole.units))
+
     def _sizes(self, eta):
         """Above the terms of slopes, and above curvatures."""
         return 2.0 if self.choices else np.exp(eta[..., 0, :]) + self.model.y
@@ -92,6 +97,12 @@ class Regression:
         return 8.0 * gamma(2 * len(self.at)) * self.bent**2
 
     @cached_property
+    def heights(self) -> np.ndarray:
+        """How long z u is in H^-1 at most, for |u| = 1, (n,)."""
+        traces = np.trace(self.leverages, axis1=1, axis2=2)
+        return UP * np.sqrt((traces + self.off) / (1.0 - self.whole.doubt))
+
+    @cached_property
     def spreads(self) -> np.ndarray:
         """How far a standard error moves scores of each row (apart), (n,)."""
         squares = self.model.family.spreads(np.maximum(self.leverages, 0.0)) ** 2
@@ -111,8 +122,7 @@ class Regression:
         sites = end_to_end(folds.omitted).sites
         leverages = self.leverages[sites]
         both = self.point.curvature[sites] @ leverages
-        heights = np.trace(leverages, axis1=1, axis2=2) + self.off[sites]
-        terms = self.sizes[sites] * heights / (1.0 - self.whole.doubt)
+        terms = self.sizes[sites] * self.heights[sites] ** 2
         squares = np.maximum(np.einsum("nij,nji->n", both, both), 0.0)
         largest = np.sqrt(squares + gamma(8 * self.q) * terms**2) + self.matrix[2] * terms
         largest += self.sizes[sites] * self.off[sites]
@@ -137,9 +147,8 @@ class Regression:
         doubts = self._doubt(points)
         drifts = apart.max(axis=1) + 4.0 * (doubts + self._doubt(self.at))
         pulls = self.ridge * points
-        terms = (model.sample_weight * self._sizes(eta)) @ self.bent
-        noise = 2.0 * (doubts + self.all) * terms + self.all * (np.abs(pulls) @ self.whole.units)
-        return (slopes @ self.z).reshape(points.shape) + pulls, UP * noise, UP * drifts
+        noise = self._noise(doubts, model.sample_weight * self._sizes(eta), pulls)
+        return (slopes @ self.z).reshape(points.shape) + pulls, noise, UP * drifts
 
     def single_rows(self, points: np.ndarray, folds: Folds) -> tuple[np.ndarray, ...]:
         """(residuals, gradients, shares) as `_Search.keep` takes them, of folds of one row each.
@@ -171,8 +180,7 @@ class Regression:
             if residuals[rows].max() > 1e-9:
                 residuals[rows] = whole.length(steps)
         slopes, bent, sizes = self.point.slope.T[sites], self.bent[sites], self.sizes[sites]
-        noise = 2.0 * (self._doubt(self.at) + self.all) * (self.sizes @ self.bent)
-        noise += self.all * (np.abs(pull) @ whole.units)
+        noise = self._noise(self._doubt(self.at), self.sizes, pull)
         pulls = np.einsum("ni,nij,nj->n", slopes, self.leverages[sites], slopes)
         pulls = np.maximum(pulls, 0.0) + self.off[sites] * norms(slopes) ** 2
         push = whole.dual(gradient[None]) + noise + np.sqrt(pulls / (1.0 - whole.doubt))
