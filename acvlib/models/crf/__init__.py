@@ -54,7 +54,7 @@ class LinearChainCRF(Tagging):
     def __post_init__(self):
         check_kind("labels", self.labels, Iterable)
         emissions = _scores(self.emissions)
-        labels = [np.asarray(tags) for tags in self.labels]
+        labels = [_numbers(n, tags) for n, tags in enumerate(self.labels)]
         if len(emissions) != len(labels):
             found = f"{len(emissions)} sentences of emission scores, {len(labels)} of labels"
             raise ValueError(f"{found}: give as many")
@@ -114,6 +114,11 @@ def _scores(emissions, n_tags=None):
     if not arrays:
         raise ValueError("no sentences: give the emission scores of one or more")
     return arrays
+
+
+def _numbers(n, tags):
+    real_array(f"labels of sentence {n}", tags)
+    return np.asarray(tags)
 
 
 def _check_tags(n, tags, length, n_tags):
