@@ -285,7 +285,6 @@ RNG = always(
     array=np.arange(3),
     class_=np.random.Generator,
 ) | kinds("equal", generator=lambda seed: Pair((np.random.default_rng(seed), seed)))
-OWN_RNG = without(RNG, "None")
 FLAGS = (
     only(VIEWS, "list", "strided", "read only")
     | kinds("same", **{k: lambda a, k=k: a.astype(k) for k in ("int", "float", "uint8")})
@@ -327,6 +326,7 @@ EDGES = (
     )
     | kinds("sane", one=lambda a: a[:1], disconnected=lambda a: a[::2])
     | always("sane", none=np.empty((0, 2), int))
+    | always("refuse", matrix=np.eye(12, dtype=int))
 )
 OBJECTS = always(  # in place of a model, a fit, a result, a learner
     "refuse", None_=None, string="model", number=3, dict={}, array=np.ones(3)

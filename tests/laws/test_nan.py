@@ -24,8 +24,7 @@ def test_one_bad_fold_is_named_and_the_others_go_on(name):
         X = np.round(data["X"] * 0.1)
         model = models.GLM(X, data["y"], "logistic", penalty=0.5)
         method = getattr(acv, name)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as said:
             result = ask(method, acv.fit(model), folds_of(fold))
         assert np.isfinite(result.fold_losses).tolist() == [False, True, True, True]
         assert any("fold 0" in str(warning.message) for warning in said)
@@ -43,8 +42,7 @@ def test_a_class_of_one_row_ends_nothing(name):
         y[rng.integers(40)] = 2
         m = LogisticRegression(tol=1e-8, max_iter=1000)
         cv = LeaveOneOut() if loo else StratifiedKFold(5)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             want = cross_validate(m, X, y, cv=cv)["test_score"]
             got = ask(acv.approx_cross_validate, m.fit(X, y), X, y, cv=cv, method="exact")
         assert np.allclose(got["test_score"], want)

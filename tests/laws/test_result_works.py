@@ -47,8 +47,7 @@ def test_the_tuned_estimator_is_the_users_own(name):
 def logistic_result(method):
     def made():
         data = DOORS["GLM logistic"].data(np.random.default_rng(0))
-        model = glm("logistic", **data)
-        return method(model, acv.fit(model), folds_of(data["fold"]))
+        return method(acv.fit(glm("logistic", **data)), folds_of(data["fold"]))
 
     return made
 
@@ -70,17 +69,17 @@ def approximated():
     return acv.approx_cross_validate(m, data["X"], data["y"], cv=3)["cv_result"]
 
 
-def proof(model, fit, folds):
+def proof(fit, folds):
     return acv.certify(acv.newton_step(fit, folds))
 
 
-def choice(model, fit, folds):
-    return acv.choose({"a": model, "b": model}, folds)
+def choice(fit, folds):
+    return acv.choose({"a": fit.model, "b": fit.model}, folds)
 
 
 RESULTS = {
-    "exact": logistic_result(lambda model, *rest: acv.exact(*rest)),
-    "newton_step": logistic_result(lambda model, *rest: acv.newton_step(*rest)),
+    "exact": logistic_result(acv.exact),
+    "newton_step": logistic_result(acv.newton_step),
     "certify": logistic_result(proof),
     "choose": logistic_result(choice),
     "leave_future_out": future,

@@ -105,8 +105,7 @@ def test_scores_are_scikit_learns(name):
     def check(seed):
         m, X, y, settings = score_cases(np.random.default_rng(seed))[name]
         settings = {"cv": CV} | settings
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             want = cross_validate(m, X, y, **settings)
             m = m.fit(X, y)
             got = ask(acv.approx_cross_validate, m, X, y, method="exact", **settings)
@@ -165,8 +164,7 @@ def test_predictions_are_those_of_refits(name):
         m, X, y, settings = prediction_cases(np.random.default_rng(seed))[name]
         settings = {"cv": CV} | settings
         fitting = settings.get("params", {})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             want = cross_val_predict(clone(m), X, y, **settings)
             m = m.fit(X, y, **fitting)
             got = ask(acv.approx_cross_val_predict, m, X, y, method="exact", **settings)
@@ -281,8 +279,7 @@ def test_refits_are_hmmlearns_or_the_setting_is_refused(name):
     if "init_params" in settings:
         theirs.startprob_ = np.array([0.5, 0.5])
         theirs.transmat_ = np.array([[0.7, 0.3], [0.4, 0.6]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         em(theirs.fit(X, lengths), X, lengths)
         try:
             model, params = ask(acv.from_hmmlearn, theirs, X, lengths)
@@ -360,8 +357,8 @@ def test_refits_are_crfsuites_or_the_setting_is_refused(name):
 # Functions of JAX and torch: checked at every site that they stand for.
 
 
-def functions(np_, X, y, add):
-    """{what is wrong: (loss, heldout)} of a logistic regression."""
+def functions(np_, X, y, early):
+    """{what is wrong: (loss, heldout)} of a logistic regression; early: 1 of the first half."""
 
     def terms(params, sites):
         eta = X[sites] @ params
@@ -370,42 +367,21 @@ def functions(np_, X, y, add):
     def loss(params, weights):
         return (weights * terms(params, slice(None))).sum() + 0.5 * (params**2).sum()
 
-    def late(weights):  # the second half has no weight
-        return add(weights[:10], np_)
+    def ordered(values):
+        return np_.sort(values).values if np_.__name__ == "torch" else np_.sort(values)
+
+    def noisy(params, weights):
+        return loss(params, weights) + float(np.random.default_rng().normal()) * params.sum()
 
     return {
-        "half of the weights unread": (lambda p, w: loss(p, late(w)), terms),
-        "losses sorted": (loss, lambda p, s: ordered(np_, terms(p, s))),
-        "losses of the sites in order": (loss, lambda p, s: terms(p, ordered(np_, s))),
+        "nothing": (loss, terms),
+        "half of the weights unread": (lambda p, w: loss(p, 1 + early[:] * (w - 1)), terms),
+        "losses sorted": (loss, lambda p, s: ordered(terms(p, s))),
+        "losses of the sites in order": (loss, lambda p, s: terms(p, ordered(s))),
         "losses of clamped sites": (loss, lambda p, s: terms(p, s.clip(0, 9))),
         "one number for all": (loss, lambda p, s: 0.0 * terms(p, s) + terms(p, s).mean()),
-        "noise": (lambda p, w: loss(p, w) + (noise(np_) * p).sum(), terms),
+        "noise": (noisy, terms),
     }
-
-
-def ordered(np_, values):
-    return np_.sort(values).values if np_.__name__ == "torch" else np_.sort(values)
-
-
-def noise(np_):
-    drawn = np.random.default_rng().normal(size=3)
-    return np_.as_tensor(drawn) if np_.__name__ == "torch" else drawn
-
-
-def foreign(name, seed):
-    """(adapter, functions) of JAX or torch."""
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([np.ones(20), rng.normal(size=(20, 2))])
-    y = np.arange(20) % 2 * 1.0
-    if name == "from_torch":
-        import torch
-
-        half = lambda w, np_: np_.cat([w, np_.ones(10, dtype=w.dtype)])  # noqa: E731
-        return acv.from_torch, functions(torch, torch.tensor(X), torch.tensor(y), half)
-    import jax.numpy as jnp
-
-    half = lambda w, np_: np_.concatenate([w, np_.ones(10)])  # noqa: E731
-    return acv.from_jax, functions(jnp, HeldByJax(X), HeldByJax(y), half)
 
 
 class HeldByJax:
@@ -420,19 +396,35 @@ class HeldByJax:
         return jnp.asarray(self.values)[sites]
 
 
-WRONG = list(functions(np, np.ones((20, 3)), np.ones(20), lambda w, np_: w))
+def foreign(name):
+    """(adapter, functions) of JAX or torch."""
+    X = np.column_stack([np.ones(20), np.random.default_rng(0).normal(size=(20, 2))])
+    arrays = (X, np.arange(20) % 2 * 1.0, (np.arange(20) < 10) * 1.0)
+    if name == "from_torch":
+        import torch
+
+        return acv.from_torch, functions(torch, *map(torch.tensor, arrays))
+    import jax.numpy as jnp
+
+    return acv.from_jax, functions(jnp, *map(HeldByJax, arrays))
+
+
+WRONG = functions(np, np.ones((20, 3)), np.ones(20), np.ones(20))
 FOREIGN = [f"{name} {wrong}" for name in ("from_jax", "from_torch") for wrong in WRONG]
 
 
 @cases("theirs", FOREIGN)
 def test_wrong_functions_are_refused(name):
-    """Wherever the sites are at which they go wrong."""
+    """Wherever the sites are at which they go wrong; right ones are taken."""
     door, wrong = name.split(" ", 1)
-    adapter, ways = foreign(door, 0)
+    adapter, ways = foreign(door)
 
     def used():
         model = adapter(*ways[wrong], 20, np.zeros(3))
         fit = acv.fit(model)
         return acv.exact(fit, acv.Folds([np.array([15, 2, 11]), np.array([19, 3, 12])]))
 
-    assert refused(used)
+    if wrong == "nothing":
+        assert np.isfinite(used().loss)
+    else:
+        assert refused(used)

@@ -99,8 +99,7 @@ def problem(rng, make, hazard):
 
 def held(rng, make, hazard):
     """(folds, certified ones, the largest true over bound of distances, of losses)."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         result = problem(rng, make, hazard)
         proof = acv.certify(result, sharp=rng.random() < 0.4, complete=rng.random() < 0.2)
         start = acv.exact(result.fit, result.folds).params

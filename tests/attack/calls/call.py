@@ -64,7 +64,6 @@ class Call:
     families: dict[str, dict]
     law: Callable | None
     unbounded: bool  # an infinite result may be right: the true number is beyond doubles
-    undefined: bool  # nan in a result has a meaning that is documented
 
     def arguments(self, seed):
         rng = np.random.default_rng(seed)
@@ -89,7 +88,6 @@ def add(
     only="",
     instead=None,
     unbounded=False,
-    undefined=False,
     **more,
 ):
     """A call, whose arguments are attacked as `FAMILIES` says by their names.
@@ -105,7 +103,7 @@ def add(
         families[key] = odd.without(families.get(key, {}), *gone.split(", "))
     kept = only.split() or families
     families = {key: families[key] for key in plain if families[key] and key in kept}
-    CALLS[name] = Call(function, plain, families, law, unbounded, undefined)
+    CALLS[name] = Call(function, plain, families, law, unbounded)
 
 
 def dyadic(rng, *shape):

@@ -41,7 +41,7 @@ add(
     "graph.eliminate",
     graph.eliminate,
     {"n_sites": 5, "edges": SMALL, "n_states": 2},
-    less=f"edges: turned; {FEW}",
+    less=f"edges: turned, matrix; {FEW}",
     n_states=odd.SIZE,
 )
 

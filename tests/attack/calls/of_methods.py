@@ -16,8 +16,7 @@ from .of_zoo import POINTS, ZOO
 
 @cache
 def fitted(name="GLM logistic"):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return acv.fit(ZOO[name])
 
 

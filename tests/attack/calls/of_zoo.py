@@ -66,7 +66,7 @@ def of_any_length(family):
 
 OWN_SEQUENCES = odd.without(SEQUENCES, "none", "None", "channels")
 NOT_A_SET = "; fold: turned, mask, one"
-LESS = "weights: zero axes; rng: None; X: too short, too long, empty"
+LESS = "rng: None; X: too short, too long, empty"
 for name, model in ZOO.items():
     plain = values(name, model)
     new = of_any_length(TOKENS if name.startswith("Feature") else LISTS_OF_TABLES)
