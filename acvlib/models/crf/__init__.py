@@ -54,7 +54,7 @@ class LinearChainCRF(Tagging):
     def __post_init__(self):
         check_kind("labels", self.labels, Iterable)
         emissions = _scores(self.emissions)
-        labels = [_numbers(n, tags) for n, tags in enumerate(self.labels)]
+        labels = [real_array(f"labels of sentence {n}", tags) for n, tags in enumerate(self.labels)]
         if len(emissions) != len(labels):
             found = f"{len(emissions)} sentences of emission scores, {len(labels)} of labels"
             raise ValueError(f"{found}: give as many")
@@ -116,16 +116,10 @@ def _scores(emissions, n_tags=None):
     return arrays
 
 
-def _numbers(n, tags):
-    real_array(f"labels of sentence {n}", tags)
-    return np.asarray(tags)
-
-
 def _check_tags(n, tags, length, n_tags):
     if tags.shape != (length,):
         raise ValueError(f"sentence {n}: labels {tags.shape} do not fit {length} rows of scores")
-    least = tags.min()
-    most = tags.max()
-    if tags.dtype.kind not in "iu" or least < 0 or most >= n_tags:
-        found = f"not {least} ... {most}"
-        raise ValueError(f"sentence {n}: labels must be integers 0 ... {n_tags - 1}, {found}")
+    bad = tags[(tags % 1.0 != 0.0) | (tags < 0) | (tags >= n_tags)]
+    if bad.size:
+        wanted = f"labels must be integers 0 ... {n_tags - 1}"
+        raise ValueError(f"sentence {n}: {wanted}, not {bad[0]:g}")
