@@ -54,7 +54,10 @@ class LinearChainCRF(Tagging):
     def __post_init__(self):
         check_kind("labels", self.labels, Iterable)
         emissions = _scores(self.emissions)
-        labels = [real_array(f"labels of sentence {n}", tags) for n, tags in enumerate(self.labels)]
+        labels = list(self.labels)
+        for n, tags in enumerate(labels):
+            real_array(f"labels of sentence {n}", tags)
+        labels = [np.asarray(tags) for tags in labels]
         if len(emissions) != len(labels):
             found = f"{len(emissions)} sentences of emission scores, {len(labels)} of labels"
             raise ValueError(f"{found}: give as many")
@@ -119,7 +122,8 @@ def _scores(emissions, n_tags=None):
 def _check_tags(n, tags, length, n_tags):
     if tags.shape != (length,):
         raise ValueError(f"sentence {n}: labels {tags.shape} do not fit {length} rows of scores")
-    bad = tags[(tags % 1.0 != 0.0) | (tags < 0) | (tags >= n_tags)]
-    if bad.size:
-        wanted = f"labels must be integers 0 ... {n_tags - 1}"
-        raise ValueError(f"sentence {n}: {wanted}, not {bad[0]:g}")
+    least = tags.min()
+    most = tags.max()
+    if tags.dtype.kind not in "iu" or least < 0 or most >= n_tags:
+        found = f"not {least} ... {most}"
+        raise ValueError(f"sentence {n}: labels must be integers 0 ... {n_tags - 1}, {found}")
