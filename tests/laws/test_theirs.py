@@ -173,14 +173,6 @@ def test_predictions_are_those_of_refits(name):
     hold(check, 3, seed=SEEDS)
 
 
-@cases("theirs", ["approx_tune"], "of several scorers")
-def test_two_scorers_are_refused_in_words(name):
-    X, y = plain(np.random.default_rng(0))
-    scoring = ["r2", "neg_mean_squared_error"]
-    fit = Ridge().fit(X, y)
-    assert refused(acv.approx_tune, fit, X, y, [1.0, 2.0], scoring=scoring, words="scor")
-
-
 @cases("theirs", ["approx_tune"], "with weights of 0")
 def test_rows_of_weight_zero_choose_nothing(name):
     X, y = plain(np.random.default_rng(0))
