@@ -227,7 +227,7 @@ add("certify", acv.certify, {"result": OF_OTHERS}, certificate_law, unbounded=Tr
 
 # The bootstrap
 
-COUNTS = acv.folds.bootstrap_weights(N, 40, np.random.default_rng(5))
+COUNTS = 1.0 * np.random.default_rng(5).multinomial(N, np.full(N, 1 / N), 40)
 RESAMPLED = odd.without(odd.TABLE, "too short", "too long", "shifted", "outlier", "large", "empty")
 RESAMPLED |= odd.kinds("refuse", narrow=lambda a: a[:, :-1], negative=lambda a: odd.holed(a, -1.0))
 for name in ("jackknife_params", "refits"):
