@@ -19,7 +19,7 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
@@ -27,13 +27,11 @@ from acvbook.studies import glm_errors, glm_rates, glm_remarks, glm_timing, grad
 
 import acvlib as acv
 
+ledger.begin("03_glm", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
 draws = 20 if paper else 3
 authors = datasets.load_giordano_results()
-
-# %% tags=["remove-cell"]
-ledger.begin("03_glm", scale, seed)
 
 # %% [markdown]
 # ## What you would type

@@ -32,7 +32,6 @@ from acvbook.studies import treecv_tables, treecv_theorems
 import acvlib as acv
 from acvlib.treecv import learners
 
-# %% tags=["remove-cell"]
 ledger.begin("04_treecv", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)

@@ -20,7 +20,7 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import figures, ledger
@@ -28,11 +28,9 @@ from acvbook.studies import certified
 
 import acvlib as acv
 
+ledger.begin("11_certified", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
-
-# %% tags=["remove-cell"]
-ledger.begin("11_certified", scale, seed)
 
 # %% tags=["hide-input", "remove-output"]
 curves = certified.one_fold(rng)

@@ -23,18 +23,16 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 from acvbook import datasets, figures, ledger
 from acvbook.studies import tuning
 
 import acvlib as acv
 
+ledger.begin("14_tuning", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
-
-# %% tags=["remove-cell"]
-ledger.begin("14_tuning", scale, seed)
 
 # %% [markdown]
 # ## Is it right, and what does it cost?

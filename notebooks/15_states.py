@@ -15,16 +15,14 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
 from acvbook.studies import state_measures, states
 
-paper = scale == "paper"
-
-# %% tags=["remove-cell"]
 ledger.begin("15_states", scale, seed)
+paper = scale == "paper"
 
 # %% [markdown]
 # ## Models whose number of states is known

@@ -16,7 +16,7 @@ from .general import (
     predicted_losses,
     seconds_by_folds,
 )
-from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, gene_curve, stage_ladder
+from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, stage_ladder
 from .incremental import against_bound, cv_spread, running_time, running_times, stability
 from .influence import influential_areas, predicted_and_exact
 from .maps import METHODS, areas, losses_against, seconds_by_method
@@ -33,5 +33,4 @@ from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
 from .states import by_difficulty, directions, price
 from .style import STYLE, differences, lines, lines_by_size, plt, scatter, subplots
-from .traffic import spread_by_setting
 from .tuning import chosen_on_test, loss_with_slopes, search_progress

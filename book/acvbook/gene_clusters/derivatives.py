@@ -18,10 +18,25 @@ from acvlib.folds import weights as fold_weights
 from acvlib.model import Refits, override
 from acvlib.parallel import track
 
-from .checks import check_clusters
 from .jacobian import FoldJacobians, TwoStageJacobian
 
 RESIDUAL = 1e-8  # norm of the whole residual at which a fold counts as solved
+HALF_A_GENE = 0.5  # a cluster of fewer genes counts as empty
+
+
+class EmptyCluster(ValueError):
+    """A cluster lost its genes: the clustering's optimum is at infinity."""
+
+
+def check_clusters(model: Any, params: np.ndarray, who: str = "the fit") -> None:
+    """Raise EmptyCluster for a cluster with less than half a gene."""
+    sizes = len(model.expression) * model.unpack(params).shares
+    if sizes.min() < HALF_A_GENE:
+        least = f"cluster {sizes.argmin()} with {sizes.min():.2g} of {len(model.expression)} genes"
+        raise EmptyCluster(
+            f"{who} leaves {least}: take fewer clusters than {model.n_clusters}, or pass "
+            "concentration > 1"
+        )
 
 
 class GenomicsDerivatives(EquationDerivatives):

@@ -1,6 +1,5 @@
 """How well entities are found: F1 of whole entities by seqeval, the standard scorer's count."""
 
-import numpy as np
 import pandas as pd
 
 
@@ -25,16 +24,3 @@ def entity_scores(true, predicted, names):
         columns={"f1-score": "F1", "support": "entities"}
     )
     return table.astype({"entities": int})
-
-
-def certainty_table(labels, predicted, marginals, edges=(0.0, 0.5, 0.7, 0.9, 0.99, 1.0)):
-    """How often the predicted tags are right, by the probability that the CRF gives them.
-
-    A row for each range of probabilities: tokens, their mean probability, the share that is right.
-    """
-    tags = np.concatenate(predicted)
-    given = np.concatenate(marginals)[np.arange(len(tags)), tags]
-    table = pd.DataFrame({"P": given, "right": tags == np.concatenate(labels)})
-    rows = table.groupby(pd.cut(table.P, edges, include_lowest=True), observed=True)
-    columns = {"tokens": rows.size(), "mean P": rows.P.mean(), "share right": rows.right.mean()}
-    return pd.DataFrame(columns).rename_axis("P(predicted tag)")

@@ -64,13 +64,14 @@ def semi_supervised(data, rng, loss=None, affinity=None, labelled=LABELLED, **ga
     return SemiSupervised(ManifoldEnergy(X, (affinity or RBFAffinity)(X, sigma)), y, loss, **gammas)
 
 
-def over_draws(model, y, rng, gammas, n_draws, labelled=LABELLED):
+def over_draws(model, data, rng, gammas, n_draws, labelled=LABELLED):
     """`agreement` and `expansions` of many draws of labels and folds, for each (gamma_p, gamma_i).
 
-    y (p,): the labels of all points, of which each draw keeps a share. Sums over all pairs do not
-    hang on the labels, and are taken once. Index: gamma_p, gamma_i, draw, rung.
+    Each draw keeps a share of the labels of `data`. Sums over all pairs do not hang on them, and
+    are taken once. Index: gamma_p, gamma_i, draw, rung.
     """
     tables = {}
+    _, y = points_and_response(data)
     for draw in range(n_draws):
         one = relabelled(model, y, rng, labelled)
         folds = acv.folds.k_fold(one.n_sites, 20, rng, one.observed)

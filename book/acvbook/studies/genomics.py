@@ -2,7 +2,6 @@
 
 import itertools
 import warnings
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -358,38 +357,10 @@ def _refit(model, params, fold, name):
     return model.solve(params, weights).params
 
 
-def influence(run, cluster):
-    """d log(share of a cluster) / d(weight of each time), (n_times,)."""
-    model, fit = run.model, run.fit
-    cross = model.derivatives.cross_matrix(fit.params, np.ones(model.n_sites))
-    shares, n_odds = model.unpack(fit.params).shares, model.n_clusters - 1
-    slope = np.zeros(len(fit.params))
-    slope[-n_odds:] = (np.arange(model.n_clusters) == cluster)[1:] - shares[1:]
-    return -(slope @ fit.hessian.solve(cross))
-
-
-def figure3(runs, test_expression):
-    """Mean absolute errors of each run, by (df, left_out), one column an estimate."""
-    tables = {df: error_table(run, test_expression)["mean"].unstack(0) for df, run in runs.items()}
-    return pd.concat(tables, names=["df"])
-
-
 def add_cold_starts(run, rng, folds):
     """The run with the estimate "cold" beside the others, on `folds` by how many are left out."""
     cold = {("cold", k): cold_start(run.model, run.fit, some, rng) for k, some in folds.items()}
     return run._replace(results=run.results | cold)
-
-
-def assigned_by_kept_times(runs):
-    """The same runs, to be scored with genes assigned to clusters by the fold's own regressions.
-
-    Without the Newton step, whose precisions of single genes may overflow.
-    """
-    rescored = {}
-    for df, run in runs.items():
-        results = {key: result for key, result in run.results.items() if key[0] != "ns"}
-        rescored[df] = Clustering(replace(run.model, assigned_by="kept times"), run.fit, results)
-    return rescored
 
 
 def furthest_from_one(ratios):
@@ -407,34 +378,6 @@ def largest_clusters(model, params, n):
     curves = model.unpack(params).centroids @ model.curves.T
     order = np.argsort(-np.bincount(belongs, minlength=model.n_clusters))[:n]
     return [(centred[belongs == cluster], curves[cluster]) for cluster in order]
-
-
-def moved_genes(run, size, quantiles):
-    """(expression less its mean, fold, predicted curves by estimate) of genes at quantiles of how
-    far exact CV moves.
-
-    Over all genes and all folds of `size`;
-    far in the sense of the largest change of the predicted curve.
-    """
-    model, full = run.model, run.model.errors(run.fit.params).mean(axis=2)
-    exact = run.results["exact", size]
-    moved = np.array(
-        [abs(model.errors(params).mean(axis=2) - full).max(axis=1) for params in exact.params]
-    )
-    ranks = np.round(np.array(quantiles) * (moved.size - 1)).astype(int)
-    places = np.unravel_index(np.argsort(moved.ravel())[ranks], moved.shape)
-    return [_curves(run, size, gene, fold) for fold, gene in zip(*places, strict=True)]
-
-
-def _curves(run, size, gene, fold):
-    model = run.model
-    centred = model.expression[gene] - model.expression[gene].mean()
-    params = {name: run.results[name, size].params[fold] for name in ("train", "ij", "exact")}
-    curves = {
-        name: centred.mean(axis=1) - model.errors(p)[gene].mean(axis=1)
-        for name, p in params.items()
-    }
-    return centred, run.results["exact", size].folds[fold], curves
 
 
 def share_nearer(run, one, other):

@@ -12,7 +12,7 @@ from acvlib.folds import leave_one_out
 from acvlib.methods.ladder import ladder
 from acvlib.methods.newton_step import newton_step
 
-from .ladders import seconds, theta_table
+from .ladders import seconds
 from .mocap_fits import Fitted
 
 
@@ -46,16 +46,6 @@ def losses(studied):
 def means(table):
     """The means alone of `losses`: rows rungs and test, columns models."""
     return table[[column for column in table if not column.startswith("se_")]].astype(float).T
-
-
-MOVES = (0.0, 5.0, 10.0, 20.0, np.inf)  # standard errors between which folds are counted together
-
-
-def errors_by_move(result):
-    """Median parameter errors of the folds whose exact refit moves so far: a row a range."""
-    table = theta_table(result.rungs)
-    groups = table.groupby(pd.cut(table.no_adjustment, MOVES), observed=True)
-    return groups.median().assign(folds=groups.size()).rename_axis("refit moves by")
 
 
 def costs(studied, repeats=3):

@@ -161,12 +161,6 @@ def agreement(losses, moves):
     return row
 
 
-def by_damping(model, training, seed, fold, dampings, rung="infinitesimal_jackknife"):
-    """`agreement` of one rung on one split for several dampings, see `fitted`, one row each."""
-    rows = {d: agreement(*one_split(model, training, seed, fold, d)) for d in dampings}
-    return pd.DataFrame(rows).T[[f"r_difference.{rung}", f"size.{rung}"]].rename_axis("damping")
-
-
 def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):
     """LiSSA beside conjugate gradients for one fold's right-hand side, one row a sample size and
     draw of samples; with all images there is one draw. start: where the recursion begins.
