@@ -168,8 +168,8 @@ for (kind, percent), own in scores.groupby(level=[0, 1]):
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(9, 6))
 for ax, setting in zip(axes.flat, settings):
-    none, jackknife, frozen, _, exact = rungs[setting].values()
-    figures.differences(ax, exact, none, jackknife, frozen)
+    *others, _, exact = rungs[setting].values()
+    figures.differences(ax, exact, *others)
     ax.set_title(f"{tables.words(setting[0])}, {setting[1]} %")
 axes[0, 0].legend(markerscale=4)
 figures.save(fig, "traffic_differences", data)
@@ -407,9 +407,9 @@ for kind in kinds:
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 4, figsize=(11, 3.4))
 for pair, kind in zip((axes[:2], axes[2:]), kinds):
-    none, jackknife, _, ns, exact = rungs[kind, 10].values()
+    still, jackknife, _, ns, exact = rungs[kind, 10].values()
     figures.scatter(pair[0], ns, jackknife).set_title(f"{tables.words(kind)}, 10 %")
-    figures.differences(pair[1], exact, none, jackknife, ns).set_title("from the baseline")
+    figures.differences(pair[1], exact, still, jackknife, ns).set_title("from the baseline")
 named = axes[1].get_legend_handles_labels()
 fig.legend(*named, loc="outside lower center", ncols=2, markerscale=4)
 figures.save(fig, "traffic_newton", data)

@@ -21,6 +21,7 @@ scale = "quick"
 seed = 1
 
 # %% tags=["remove-cell"]
+import itertools
 import time
 from functools import partial
 
@@ -171,7 +172,7 @@ prefix = "joulani.tab2.pegasos."
 printed = {
     id.removeprefix(prefix): claim.paper
     for id, claim in ledger.load_claims().items()
-    if id.startswith(prefix + "treecv") or id.startswith(prefix + "standard")
+    if id.startswith(prefix)
 }
 published = treecv_tables.published(printed, n=581_012)
 beside = pd.concat({"ours": pegasos_table, "paper": published}, axis=1).rename({0: "n"})
@@ -187,27 +188,20 @@ training = treecv_tables.cell_of(without_folds["treecv", "fixed", 0])
 ledger.record(prefix + "nothing", training, data=covtype, draws=repetitions)
 
 # %% tags=["remove-output"]
-levels = partial(
-    treecv_tables.level_gap,
-    published=published,
-    n_repetitions=100,
-    n=n,
-    n_published=581_012,
-)
-spreads = partial(treecv_tables.spread_factor, published=published)
-for name, statistic in [("level", levels), ("sd", spreads)]:
+levels = {"n_repetitions": 100, "n": n, "n_published": 581_012}
+statistics = {
+    "level": partial(treecv_tables.level_gap, published=published, **levels),
+    "sd": partial(treecv_tables.spread_factor, published=published),
+}
+for name, statistic in statistics.items():
     found = treecv_tables.beside_nothing(statistic, losses, without_folds, rng)
     ledger.record(f"joulani.tab2.{name}.pegasos", data=covtype, **found)
 
 # %% tags=["remove-output"]
-variants = "treecv.fixed treecv.randomized standard.fixed standard.randomized".split()
-for variant in variants:
-    method, order = variant.split(".")
+for method, order in itertools.product(("treecv", "standard"), treecv_tables.ORDERS):
     ratio = partial(treecv_tables.spread_ratio, method=method, order=order)
     found = treecv_tables.beside_nothing(ratio, losses, without_folds, rng)
-    ledger.record(f"joulani.tab2.spread.{variant}", data=covtype, **found)
-
-# %% tags=["remove-output"]
+    ledger.record(f"joulani.tab2.spread.{method}.{order}", data=covtype, **found)
 no_tree = losses.copy()
 no_tree["treecv"] = without_folds["treecv"]
 found = treecv_tables.beside_nothing(treecv_tables.largest_gap, losses, no_tree, rng)
@@ -242,30 +236,22 @@ figures.save(fig, "treecv_spread", data=covtype)
 # The same PEGASOS by TreeCV, on features that are centred or not, with a constant column or not.
 
 # %%
-choices, ways = (
-    {"centred, constant": pegasos_table},
-    {
-        "as_they_stand": (False, False),
-        "constant": (False, True),
-        "centred": (True, False),
-    },
-)
-parts = [(treecv_tables.of_treecv([n]), 5 if paper else 3)]
+ways = {
+    "as_they_stand": (False, False),
+    "constant": (False, True),
+    "centred": (True, False),
+}
+choices, times = {"centred, constant": pegasos_table}, 5 if paper else 3
 for name, way in ways.items():
     examples = records.spruce_fir(*way)
     learner = learners.pegasos(examples.X.shape[1], 1e-6)
+    parts = [(treecv_tables.of_treecv([n]), times)]
     again = treecv_tables.repeat_parts(lambda n, it=learner: it, examples, parts, rng)
     choices[name] = treecv_tables.summary(again)
-
-# %%
-choices["paper"] = published
-for name in ways:
     cells = treecv_tables.printed(choices[name])
     for k in ("5", "n"):
         id = f"joulani.tab2.reading.{name}.{k}"
-        ledger.record(id, cells[f"treecv.fixed.{k}"], data=covtype, draws=parts[0][1])
-read = {name: table.loc["treecv", ["mean", "sd"]] for name, table in choices.items()}
-pd.concat(read).rename({0: "n"})
+        ledger.record(id, cells[f"treecv.fixed.{k}"], data=covtype, draws=times)
 
 # %% [markdown]
 # With 5 folds and with n, TreeCV in fixed order gives
@@ -308,13 +294,11 @@ for name, cell in treecv_tables.printed(song_table).items():
 
 
 # %%
-scalings = {
-    name: songs.regression(name) for name in ("unit_variance", "centred", "unit_rows")
-}
+scalings = ("unit_variance", "centred", "unit_rows")
 least_squares = learners.lsqsgd(90, n_songs**-0.5)
 by_scaling = {
-    name: 100 * acv.treecv(least_squares, examples, 10, shuffle=False).loss
-    for name, examples in scalings.items()
+    name: 100 * acv.treecv(least_squares, songs.regression(name), 10, shuffle=False).loss
+    for name in scalings
 }
 mean_target = song_examples.y.mean()
 print(f"mean target {mean_target:.3f}, its square x 100 {100 * mean_target**2:.1f}")
@@ -347,24 +331,14 @@ figures.save(fig, "treecv_time", data=songs)
 # ```
 
 # %%
-tables = {"PEGASOS": pegasos_table, "LSQSGD": song_table}
-means = {name: table[["mean_seconds", "seconds"]] for name, table in tables.items()}
-columns = {"mean_seconds": "mean s", "seconds": "median s"}
-pd.concat(means, axis=1).rename(columns=columns).rename({0: "n"})
-
-# %%
-costs = {"pegasos": treecv_tables.costs(frame), "lsqsgd": treecv_tables.costs(song_frame)}
 nothing = {"passes": "standard_passes", "log2k": "standard_log2k"}
-for name, data in [("pegasos", covtype), ("lsqsgd", songs)]:
-    for cost, values in costs[name].items():
-        idle = costs[name].get(nothing.get(cost))
-        ledger.record_table(
-            f"joulani.fig2.{name}", pd.DataFrame({cost: values}), data, idle
-        )
 for name, table, data in [("pegasos", frame, covtype), ("lsqsgd", song_frame, songs)]:
+    id, costs = f"joulani.fig2.{name}", treecv_tables.costs(table)
+    for cost, values in costs.items():
+        idle = costs.get(nothing.get(cost))
+        ledger.record_table(id, pd.DataFrame({cost: values}), data, idle)
     recorded = treecv_tables.smallest_speedup(table, rng)
-    ledger.record(f"joulani.fig2.{name}.everywhere", data=data, **recorded)
-pd.DataFrame({name: {k: np.median(v) for k, v in c.items()} for name, c in costs.items()})
+    ledger.record(f"{id}.everywhere", data=data, **recorded)
 
 # %% [markdown]
 # Against $\log_2 k$ the time of TreeCV is a straight line with R² = {value}`joulani.fig2.pegasos.log2k`. So is that of the
@@ -442,43 +416,33 @@ pd.concat([sizes, limits]).T
 
 # %% tags=["remove-output"]
 source = {name: covtype for name in subjects} | {"lsqsgd": songs}
-ruled = ("pegasos", "pegasos_strong", "lsqsgd", "k_means")  # the bound of density is 0
-for name in ruled:
-    sides = [
-        treecv_theorems.over_sure_bound(drawn[name], bound[name], column)
-        for column in ("treecv", "nothing")
-    ]
-    about = {"baseline": sides[1].max(), "spread": np.quantile(sides[0], [0.1, 0.9])}
-    id = f"joulani.thm1.{name}"
-    ledger.record(id, sides[0].max(), source[name], draws=draws, **about)
-gap = drawn["density"][["treecv", "nothing"]].abs().max()
+columns = ("treecv", "nothing")
+for name in ("pegasos", "pegasos_strong", "lsqsgd", "k_means"):  # 0 bounds the density's
+    rows, data, id = drawn[name], source[name], f"joulani.thm1.{name}"
+    ours, idle = (
+        treecv_theorems.over_sure_bound(rows, bound[name], column) for column in columns
+    )
+    about = {"baseline": idle.max(), "spread": np.quantile(ours, [0.1, 0.9])}
+    ledger.record(id, ours.max(), data, draws=draws, **about)
+    closer = sizes[name]["treecv"] / sizes[name]["nothing"]
+    ledger.record(f"joulani.thm1.closer.{name}", closer, data, draws=draws)
+    fall = treecv_theorems.slope(rows)
+    ledger.record(f"joulani.thm1.slope.{name}", fall, data, draws=draws)
+
+# %% tags=["remove-output"]
+gap = drawn["density"][[*columns]].abs().max()
 about = {"baseline": gap["nothing"], "draws": draws}
 ledger.record("joulani.thm1.density", gap["treecv"], covtype, **about)
 
 # %% tags=["remove-output"]
-for name in ruled:
-    closer = sizes[name]["treecv"] / sizes[name]["nothing"]
-    ledger.record(f"joulani.thm1.closer.{name}", closer, source[name], draws=draws)
-    fall = treecv_theorems.slope(drawn[name])
-    ledger.record(f"joulani.thm1.slope.{name}", fall, source[name], draws=draws)
-
-# %% tags=["remove-output"]
 for name, table in drawn.items():
-    sides = [
-        treecv_theorems.over_expected_bound(table, bound[name], column)
-        for column in ("treecv", "nothing")
-    ]
-    id = f"joulani.thm2.{name}"
-    ledger.record(id, sides[0], source[name], baseline=sides[1], draws=draws)
-
-# %% tags=["remove-output"]
-for name in ruled:
-    sides = [
-        treecv_theorems.standard_errors(drawn[name], column)
-        for column in ("treecv", "nothing")
-    ]
-    id = f"joulani.thm2.unbiased.{name}"
-    ledger.record(id, sides[0], source[name], baseline=sides[1], draws=draws)
+    id, mean = "joulani.thm2", treecv_theorems.over_expected_bound
+    ours, idle = (mean(table, bound[name], column) for column in columns)
+    ledger.record(f"{id}.{name}", ours, source[name], baseline=idle, draws=draws)
+    if name != "density":
+        ours, idle = (treecv_theorems.standard_errors(table, column) for column in columns)
+        about = {"baseline": idle, "draws": draws}
+        ledger.record(f"{id}.unbiased.{name}", ours, source[name], **about)
 
 # %% tags=["remove-output"]
 titles = {
@@ -532,8 +496,7 @@ figures.save(fig, "treecv_stability", data=songs)
 # about `treecv` changes.
 
 # %%
-all_numeric = acv.Examples(forest.X[:, :10])
-all_elevation = acv.Examples(forest.X[:, :1])
+all_numeric, all_elevation = (acv.Examples(forest.X[:, :d]) for d in (10, 1))
 low, high = all_elevation.X.min(), all_elevation.X.max()
 seven = learners.k_means(10, n_clusters=7, batch_size=10)
 cells = learners.histogram([low], [high], n_bins=100)
@@ -549,13 +512,8 @@ all_four = {
     name: acv.treecv(learner, rows, 100, shuffle=False)
     for name, (learner, rows, _) in settings.items()
 }
-columns = {"loss": lambda r: r.loss, "se": lambda r: r.se, "seconds": lambda r: r.seconds}
-pd.DataFrame(
-    {
-        key: {name: get(result) for name, result in all_four.items()}
-        for key, get in columns.items()
-    }
-)
+shown = {name: (r.loss, r.se, r.seconds) for name, r in all_four.items()}
+pd.DataFrame(shown, ["loss", "se", "seconds"]).T
 
 # %% [markdown]
 # Are these the losses of Table 1? We write Algorithm 1 down in plain Python, with the table's formulas for the losses,

@@ -94,17 +94,13 @@ figures.save(fig, "tuning", cells)
 # ```
 
 # %% tags=["remove-cell"]
-by = forest.unstack("search")
-for name in ("random", "grid", "one"):
-    ledger.record_draws(f"beyond.tune.forest.{name}", by.loss[name], cells)
+by, id = forest.unstack("search"), "beyond.tune.forest"
+ledger.record_table(id, by.loss[["random", "grid", "one"]], cells)
 ahead = np.mean(by.loss["random"] > 0.0)
-ledger.record("beyond.tune.forest.ahead", ahead, cells, draws=n_draws)
-ledger.record_draws("beyond.tune.forest.test", by.test["one"], cells)
-ledger.record_draws("beyond.tune.forest.test_random", by.test["random"], cells)
-ledger.record_draws(
-    "beyond.tune.forest.gap", by.gap["tune"], cells, baseline=by.gap["start"]
-)
-ledger.record_draws("beyond.tune.forest.regret", by.regret["tune"], cells)
+ledger.record(f"{id}.ahead", ahead, cells, draws=n_draws)
+ledger.record_table(id, by.test, cells, names={"one": "test", "random": "test_random"})
+ledger.record_draws(f"{id}.gap", by.gap["tune"], cells, baseline=by.gap["start"])
+ledger.record_draws(f"{id}.regret", by.regret["tune"], cells)
 ledger.record("beyond.tune.map.coupling", path.alpha[0], june)
 ledger.record("beyond.tune.map.evaluations", len(path.losses), june)
 

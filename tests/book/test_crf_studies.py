@@ -88,18 +88,6 @@ def test_errors_by_draw_are_those_of_its_sentences(model, study):
     assert found[""][1][1] == table.correlation[1, "no_adjustment"]
 
 
-def test_nearer_counts_folds(model, study):
-    shares = crf_epochs.nearer(study, study.iterates[10])
-    _, results = crf_epochs.at_iterate(model, study.iterates[10], study.set_folds)
-    errors = {
-        name: study.full.standard_errors_between(r.params, study.reference.params[:10])
-        for name, r in results.items()
-    }
-    expected = errors["frozen_newton"] <= errors["infinitesimal_jackknife"]
-    assert shares["ij"][0] == pytest.approx(expected.mean())
-    assert len(shares["none"]) == 3
-
-
 def test_proposition_2_on_a_quadratic():
     """Ridge regression: H is constant, so L_Hinv = 0; lambda_min and L_g are known."""
     rng = np.random.default_rng(5)

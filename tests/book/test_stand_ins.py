@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from acvbook import datasets
 from acvbook.datasets import _SIMULATED, columns, covtype, libsvm, msd, registry
-from acvbook.datasets.tagged import TAGS, of_scheme
+from acvbook.datasets.tagged import TAGS, to_iob2
 
 SETS = _SIMULATED | {"msd": (datasets.load_msd, partial(datasets.simulate_msd, n_rows=20_000))}
 KINDS = ("stand-in", "real")
@@ -306,7 +306,7 @@ def test_tags(name, outside, begins, kind):
     np.testing.assert_allclose(counts / sum(begins), np.divide(begins, sum(begins)),
                                atol=1e-9 if exact else 0.06)  # fmt: skip
     for sentence in data.train.tags[:200]:
-        assert of_scheme(sentence, "IOB2")
+        assert to_iob2(sentence) == tuple(sentence)
     assert data.shareable == (name != "conll2003" or not exact)
 
 

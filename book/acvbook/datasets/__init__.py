@@ -12,7 +12,7 @@ from .dodgers import Dodgers, load_dodgers, simulate_dodgers
 from .faces import Faces, load_att_faces, simulate_att_faces
 from .genomics import Genomics, load_genomics, simulate_genomics
 from .giordano_results import GiordanoResults, load_giordano_results
-from .libsvm import SHAPES, Libsvm, load_libsvm, read_libsvm, simulate_libsvm
+from .libsvm import SHAPES, Libsvm, load_libsvm, simulate_libsvm
 from .mocap import (
     Mocap,
     load_mocap,

@@ -13,18 +13,15 @@ from . import registry
 from .tagged import TaggedText, read_columns, simulated_text
 
 SIZES = (14_987, 3_466, 3_684)  # sentences of train, valid and test, -DOCSTART- lines counted
-# training sentences in which the annotators began an entity after O with B-, as IOB1 does not
-SLIPS = 2
 
 
-def load_conll2003(docstart: str = "keep") -> TaggedText:
+def load_conll2003() -> TaggedText:
     """The shared task's English set, its IOB1 tags in IOB2: 9 tags.
 
-    docstart "keep" counts -DOCSTART- lines as sentences, as Ghosh et al. (2020) do: 14,987, 3,466
-    and 3,684 sentences; "drop" leaves 14,041, 3,250 and 3,453. Raises DataNotFound or DataCorrupt.
-    Source: Tjong Kim Sang and De Meulder (2003).
+    -DOCSTART- lines count as sentences, as in Ghosh et al. (2020): 14,987, 3,466 and 3,684 of them.
+    Raises DataNotFound or DataCorrupt. Source: Tjong Kim Sang and De Meulder (2003).
     """
-    splits = [_read(split, docstart) for split in ("train", "valid", "test")]
+    splits = [_read(split) for split in ("train", "valid", "test")]
     sha256 = registry.get("conll2003").files["train.txt.gz"]
     return TaggedText("conll2003", *splits, "real", sha256, shareable=False)
 
@@ -34,6 +31,6 @@ def simulate_conll2003(rng: np.random.Generator) -> TaggedText:
     return simulated_text("conll2003", rng, SIZES, mean_length=13.6, entity_rate=0.125)
 
 
-def _read(split, docstart):
+def _read(split):
     with gzip.open(registry.find("conll2003", f"{split}.txt.gz"), "rt", encoding="ascii") as lines:
-        return read_columns(lines, "IOB1", docstart=docstart, slips=SLIPS)
+        return read_columns(lines)

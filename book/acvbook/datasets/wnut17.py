@@ -37,7 +37,7 @@ def merge(tag: str) -> str:
 
 def _read(file):
     with registry.find("wnut17", file).open(encoding="utf-8", newline="\n") as lines:
-        six = read_columns(lines, "IOB2", separator="\t")
+        six = read_columns(lines, separator="\t")
     return Sentences(
         six.words, tuple(tuple(merge(tag) for tag in sentence) for sentence in six.tags)
     )

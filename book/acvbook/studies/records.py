@@ -17,7 +17,7 @@ def record_rungs(id, table, data=None):
     ledger.record_table(id, rungs, data, table.get("no_adjustment"))
 
 
-def record_nearer(id, theta, data, draws=1, sets=None):
+def record_nearer(id, theta, data=None, draws=1, sets=None):
     """Record in what share of folds, rows of `ladders.theta_table`, the frozen step is no farther
     from exact than doing nothing, and than the jackknife; beside this, that of doing nothing. By
     the sets that the folds are in, if these are given.
