@@ -121,8 +121,7 @@ doors.near("balanced", scores["test_score"], refits, none["test_score"])
 # (door-pipeline)=
 # ## scikit-learn: a Pipeline
 # The last step is refitted without each fold, approximately; the steps before it stay as they were fitted to all rows. A
-# step that learns from `y` is refused. The table says what fixed steps leave out: the mean log score over ten folds, less that of
-# `cross_validate`, which fits every step anew.
+# step that learns from `y` is refused.
 #
 # {verdict}`beyond.doors.pipeline.ratio`
 
@@ -145,14 +144,6 @@ refits = cross_val_predict(wines, X, y, method="predict_proba", **settings)
 print(f"accuracy {scores['test_score'].mean():.4f}", end="; ")
 print(f"by 178 refits of the whole Pipeline {(refits.argmax(1) == y).mean():.4f}")
 doors.near("pipeline", ours, refits, wines.predict_proba(X))
-
-# %% tags=["hide-input"]
-import pandas as pd
-from acvbook.studies import fixed_steps
-
-sizes, n_draws = ((60, 200), 1) if scale == "quick" else ((60, 200, 1000), 20)
-table = pd.DataFrame(fixed_steps.table(sizes, n_draws, rng.spawn(1)[0]))
-table.set_index(["pipeline", "n"]).round(4)
 
 # %% [markdown]
 # (door-targets)=

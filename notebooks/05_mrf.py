@@ -87,12 +87,8 @@ figures.save(fig, "mrf_map", june)
 # ## Claim: EM and a gradient fit agree
 # The paper fits by EM, whose M-step is closed: a rate is a mean of counts, weighted by the class probabilities. We
 # fit by Newton's method on exact derivatives. Is that the same optimum? Both are started from the same random rates,
-# drawn evenly from the range of the counts. In the second table *gap* is the largest distance between their log rates,
-# and *nats above* says how much worse EM's optimum is than our fit.
-
-# %%
-optima = mrf.optima(fields)
-optima.drop(columns="em_minus_gradient_se").round(10)
+# drawn evenly from the range of the counts. *Gap* is the largest distance between their log rates, and *nats above* says how much
+# worse EM's optimum is than our fit.
 
 # %%
 n_draws = 20 if paper else 3

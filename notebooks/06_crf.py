@@ -28,11 +28,9 @@ import pandas as pd
 from acvbook import datasets, figures, ledger, neural
 from acvbook.studies import (
     crf_epochs,
-    entities,
     feature_crf,
     hidden_labels,
     inexact,
-    ladders,
 )
 from acvbook.studies.records import record_nearer
 
@@ -104,7 +102,9 @@ models = {
 found = {}
 for name, e in emissions.items():
     predicted = models[name].predict(e.crf, e.scores["test"])
-    found[names[name]] = entities.entity_scores(e.tags["test"], predicted, texts[name].tags)
+    found[names[name]] = feature_crf.entity_scores(
+        e.tags["test"], predicted, texts[name].tags
+    )
 pd.concat(found).round(3)
 
 # %% tags=["remove-cell"]
@@ -167,9 +167,9 @@ firsts = {
 fig, axes = figures.subplots(2, 4, figsize=(10, 5.4), sharex=True, sharey=True)
 for row, (name, own) in zip(axes, studies.items()):
     for ax, (epoch, results) in zip(row, firsts[name].items()):
-        figures.probabilities(ax, own.set_reference, results[ij]).set_title(
-            f"epoch {epoch}"
-        )
+        pair = own.set_reference, results[ij]
+        figures.scatter(ax, *pair, of=crf_epochs.probabilities).set(title=f"epoch {epoch}")
+    figures.plt.setp(row, xlabel="", ylabel="")
     row[0].set_ylabel(f"{names[name]}\nIJ")
 fig.supxlabel("exact CV, probability of the left-out sentence's labels")
 figures.save(fig, "crf_scatter", texts["conll"])
@@ -241,10 +241,7 @@ by_set[[*columns, "differences"]].groupby(level=[0, "rung"], sort=False).median(
 for name, text in texts.items():
     at = {f"epoch{epoch}": paths[name].loc[epoch] for epoch in epochs}
     for place, table in (at | {"optimum": optima[name]}).items():
-        for part, (values, base) in crf_epochs.judged(table).items():
-            ledger.record_draws(
-                f"ghosh.fig2.{name}.{place}{part}", values, text, None, base
-            )
+        crf_epochs.record(f"ghosh.fig2.{name}.{place}", table, text)
 
 # %% tags=["remove-cell"]
 for name, text in texts.items():
@@ -272,9 +269,7 @@ start = emissions["conll"].crf
 orders = crf_epochs.other_orders(study, start, epochs, rng)
 ledger.record(f"{fig2}.orders", orders, conll)
 faster, _ = crf_epochs.adam_epochs(study.model, start, 1, rng, learning_rate=0.01)
-found = crf_epochs.judged(crf_epochs.by_draw(study, faster[1]))
-for part, (values, base) in found.items():
-    ledger.record_draws(f"{fig2}.faster.epoch1{part}", values, conll, None, base)
+crf_epochs.record(f"{fig2}.faster.epoch1", crf_epochs.by_draw(study, faster[1]), conll)
 
 # %% tags=["remove-cell"]
 _, at_optimum = crf_epochs.at_iterate(study.model, study.full.params, study.set_folds)
@@ -290,7 +285,8 @@ theta = {
 for part, errors in theta.items():
     ledger.record_table(f"beyond.ladder.crf.{part}", errors.unstack("rung"), conll)
 _, results = crf_epochs.at_iterate(study.model, study.iterates[60], study.folds)
-errors = ladders.theta_table(results | {"exact": study.reference})
+between, exact = study.full.standard_errors_between, study.reference.params
+errors = pd.DataFrame({name: between(r.params, exact) for name, r in results.items()})
 sets = errors.index // len(study.set_folds)
 record_nearer("beyond.ladder.crf.epoch60", errors, conll, sets=sets)
 
@@ -309,10 +305,7 @@ mean_ridge[columns].groupby(level=["epoch", "rung"], sort=False).median().round(
 
 # %% tags=["remove-cell"]
 for epoch in (1, 60):
-    for part, (values, base) in crf_epochs.judged(mean_ridge.loc[epoch]).items():
-        ledger.record_draws(
-            f"{fig2}.mean_ridge.epoch{epoch}{part}", values, conll, None, base
-        )
+    crf_epochs.record(f"{fig2}.mean_ridge.epoch{epoch}", mean_ridge.loc[epoch], conll)
 
 # %% [markdown]
 # After 60 epochs the ratio of errors is {value}`ghosh.fig2.conll.mean_ridge.epoch60.gain` under this reading, and
@@ -600,7 +593,7 @@ found, taggers = {}, {}
 for name, text in texts.items():
     model, full = taggers[name] = feature_crf.tagger(text)
     predicted = feature_crf.tagged(model, full, text.test, text.tags)
-    found[names[name]] = entities.entity_scores(
+    found[names[name]] = feature_crf.entity_scores(
         emissions[name].tags["test"], predicted, text.tags
     )
 pd.concat(found).round(3)

@@ -58,7 +58,8 @@ fitted = mocap_fits.fit_all(
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(8, 4.6))
 longest = int(np.argmax([len(sequence) for sequence in train.sequences]))
-states = mocap_fits.states_of(fitted["AR(1)"], longest)
+one = fitted["AR(1)"]
+states = mocap_fits.states(one)[one.model.pieces()[longest]]
 context = mocap_fits.CONTEXT
 figures.channels(
     ax, train.sequences[longest][context:], data.rate, datasets.mocap.CHANNELS, states
@@ -97,9 +98,9 @@ mocap_orders.means(losses).round(1)
 rows, width = (2, 4) if len(studied) > 4 else (1, len(studied))
 fig, axes = figures.subplots(rows, width, figsize=(11, 3.0 * rows))
 for ax, (name, result) in zip(axes.flat, studied.items(), strict=False):
-    figures.rung_scatter(ax, result.rungs).set_title(
-        f"{name}, D = {result.fitted.model.n_params:,}"
-    )
+    *rungs, exact = result.rungs.values()
+    figures.scatter(ax, exact, *rungs, of=ladders.fold_totals)
+    ax.set_title(f"{name}, D = {result.fitted.model.n_params:,}")
 figures.shared_legend(fig, axes, len(studied))
 figures.save(fig, "mocap_scatter", data=data)
 
@@ -108,9 +109,8 @@ figures.save(fig, "mocap_scatter", data=data)
 # :name: fig-mocap-scatter
 # :alt: Panels of dots along dashed diagonals; in most panels the colours lie upon each other.
 # Figure 6, middle row. One dot a left-out recording: its loss $-\ln p(x_n \mid \theta)$ by a rung against that by the exact
-# refit. On the dashed line a rung is right. Grey dots made no adjustment, and are what approximations have to beat. Crosses:
-# the fold's own Hessian is indefinite at the full fit, and the Newton step is marked as not to be trusted. Triangles: it is
-# beyond the picture. {verdict}`ghosh.fig6`
+# refit. On the dashed line a rung is right. Grey dots made no adjustment, and are what approximations have to beat.
+# Newton steps do not set the scale: where the fold's own Hessian is indefinite they may be beyond the picture. {verdict}`ghosh.fig6`
 # ```
 #
 # A scatter of losses flatters. Most of the spread is between recordings, and every method shares it: even grey dots lie on
@@ -197,7 +197,7 @@ figures.save(fig, "mocap_losses", data=data)
 # :name: fig-mocap-losses
 # :alt: For each model five marks with bars, nearly level within each model; AR(0) is far above the others.
 # Mean loss of a left-out recording, two standard errors. Lower is better. Compare the model that is lowest by each colour.
-# If a mean of Newton steps is beyond the edge, a triangle there stands for it. {verdict}`ghosh.fig6.same_choice`
+# A mean of Newton steps may be beyond the edge. {verdict}`ghosh.fig6.same_choice`
 # {verdict}`ghosh.fig6.ar0_over_ar1` {verdict}`ghosh.fig6.ar2_over_ar1` {verdict}`ghosh.fig6.nar1_over_ar1`
 # ```
 
@@ -346,8 +346,9 @@ table.drop("exact", level="rung").round(3)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(9, 5.8))
-for ax, ((scheme, percent), rungs) in zip(axes.flat, within.items(), strict=True):
-    figures.rung_scatter(ax, rungs, ladders.pointwise).set_title(f"{scheme}, {percent} %")
+for ax, ((scheme, percent), results) in zip(axes.flat, within.items(), strict=True):
+    *rungs, exact = results.values()
+    figures.scatter(ax, exact, *rungs).set_title(f"{scheme}, {percent} %")
 figures.shared_legend(fig, axes)
 figures.save(fig, "mocap_within", data=recording)
 
@@ -397,8 +398,8 @@ fig, axes = figures.subplots(1, 3, figsize=(10, 3.6))
 for ax, (name, start) in zip(
     axes, {"Gaussian": first, "AR(1)": first, "NAR(1)": late}.items(), strict=True
 ):
-    future = mocap_steps.future(fits[0][name], start)
-    figures.rung_scatter(ax, future, mocap_steps.first_losses)
+    *rungs, exact = mocap_steps.future(fits[0][name], start).values()
+    figures.scatter(ax, exact, *rungs, of=mocap_steps.first_losses)
     ax.locator_params(axis="x", nbins=4)
     ax.set_title(f"{name}, D = {fits[0][name].model.n_params:,}")
 figures.shared_legend(fig, axes)
@@ -409,8 +410,8 @@ figures.save(fig, "mocap_future", data=recording)
 # :name: fig-mocap-future
 # :alt: Three panels of dots along dashed diagonals, one for each emission.
 # Figure 8. One dot a $T'$: the loss of the first left-out frame by each rung against that by the exact refit, in one of the
-# fits. Crosses: the Hessian without those frames is indefinite, so that a Newton step need not descend. Triangles: it is beyond
-# the picture. {verdict}`ghosh.fig8`
+# fits. Where the Hessian without those frames is indefinite a Newton step need not descend, and may be beyond the picture.
+# {verdict}`ghosh.fig8`
 # ```
 #
 # The table's parameter error of no adjustment is how far a refit moves. Under the Gaussian emissions it is

@@ -138,20 +138,18 @@ figures.save(fig, "genomics_errors", data=data)
 # {value}`giordano.fig3.better | .0%` of the cells.
 
 # %% tags=["remove-cell"]
-worst = again.residual.max()
-ledger.record("giordano.fig3.residual", worst, data, draws=n_rebuilds)
+worst, fig3 = again.residual.max(), "giordano.fig3"
+ledger.record(f"{fig3}.residual", worst, data, draws=n_rebuilds)
 if paper:
     rise = again.errors.xs(8, level="df") - again.errors.xs(7, level="df")
     idle = rise.train.xs(1, level="left_out")
     for k in (1, 2, 3):
-        for name in ("ij", "exact"):
-            rises = rise[name].xs(k, level="left_out")
-            ledger.record_draws(
-                f"giordano.fig3.{name}_rise.{k}", rises, data, baseline=idle
-            )
-    for name in ("ij", "exact"):
-        excess = rise[name].xs(1, level="left_out") - idle
-        ledger.record_draws(f"giordano.fig3.{name}_excess", excess, data, baseline=0 * idle)
+        own = rise.xs(k, level="left_out")[["ij", "exact"]]
+        names = {name: f"{name}_rise.{k}" for name in own}
+        ledger.record_table(fig3, own, data, idle, names)
+    excess = rise.xs(1, level="left_out")[["ij", "exact"]].sub(idle, axis=0)
+    names = {name: f"{name}_excess" for name in excess}
+    ledger.record_table(fig3, excess, data, 0 * idle, names)
 
 # %% tags=["remove-cell"]
 if paper:
@@ -192,34 +190,24 @@ one.apply(pd.Series.value_counts, normalize=True).fillna(0.0).rename_axis("df").
 if paper:
     for k in (1, 2, 3):
         some = chosen.xs(k, level="left_out")
-        for name in ("ij", "exact"):
-            picks = some[name]
-            id = f"giordano.fig3.chosen.{name}.{k}"
-            ledger.record_draws(id, picks, data, baseline=some.train)
-    for name, idle in (("cold", one.train), ("test", one.train), ("train", None)):
-        ledger.record_draws(f"giordano.fig3.chosen.{name}", one[name], data, baseline=idle)
+        names = {name: f"chosen.{name}.{k}" for name in ("ij", "exact")}
+        ledger.record_table(fig3, some[[*names]], data, some.train, names)
+    names = {name: f"chosen.{name}" for name in ("cold", "test")}
+    ledger.record_table(fig3, one[[*names]], data, one.train, names)
+    ledger.record_draws(f"{fig3}.chosen.train", one.train, data)
 
 # %% tags=["remove-cell"]
 if paper:
-    shares = {
-        "ij_share": (one.ij == 7, one.train == 7),
-        "exact_share": (one.exact == 4, one.train == 4),
-        "ij_is_test": (one.ij == one.test, one.train == one.test),
-        "ij_is_exact": (one.ij == one.exact, one.train == one.exact),
-    }
-    for name, (hits, idle) in shares.items():
-        ledger.record(
-            f"giordano.fig3.chosen.{name}", hits.mean(), data, None, idle.mean(), n_rebuilds
-        )
-
-# %% tags=["remove-cell"]
-if paper:
+    hits = {"ij_share": one.ij == 7, "exact_share": one.exact == 4}
+    hits |= {"ij_is_test": one.ij == one.test, "ij_is_exact": one.ij == one.exact}
+    idle = {"ij_share": one.train == 7, "exact_share": one.train == 4}
+    idle |= {"ij_is_test": one.train == one.test, "ij_is_exact": one.train == one.exact}
+    shares, idle = (pd.DataFrame(each).mean() for each in (hits, idle))
+    ledger.record_table(f"{fig3}.chosen", shares, data, idle, draws=n_rebuilds)
     regularised = genomics.single_times(data, dfs, n_clusters, 5, rng)
     picks = genomics.chosen(regularised)
-    ledger.record_draws(
-        "giordano.fig3.regularised.ij", picks.ij, data, baseline=picks.train
-    )
-    ledger.record_draws("giordano.fig3.regularised.exact", picks.exact, data)
+    ledger.record_draws(f"{fig3}.regularised.ij", picks.ij, data, baseline=picks.train)
+    ledger.record_draws(f"{fig3}.regularised.exact", picks.exact, data)
 
 # %% [markdown]
 # ## Beside the authors' figure
@@ -250,19 +238,16 @@ pd.concat(quartiles, axis=1).round(3)
 
 # %% tags=["remove-cell"]
 if paper:
-    for name, ours, theirs in (("train", "train", "train"), ("ij", "ij", "ij")):
-        found = genomics.levels(again.errors, published, ours, theirs)
-        idle = genomics.levels(again.errors, published, "train", theirs)
-        ledger.record_draws(f"giordano.fig3.{name}_level", found, data, baseline=idle)
+    for name in ("train", "ij"):
+        found = genomics.levels(again.errors, published, name, name)
+        idle = genomics.levels(again.errors, published, "train", name)
+        ledger.record_draws(f"{fig3}.{name}_level", found, data, baseline=idle)
     for name in ("ij", "exact"):
         found = genomics.difference_correlations(again.errors, published, name, name)
-        ledger.record_draws(f"giordano.fig3.{name}_differences", found, data)
-if paper:
-    cold, idle = (
-        genomics.furthest_from_one(table[name] / published.exact)
-        for name in ("cold", "train")
-    )
-    ledger.record("giordano.fig3.exact_level", cold, data, baseline=idle, draws=n_rebuilds)
+        ledger.record_draws(f"{fig3}.{name}_differences", found, data)
+    ratios = table[["cold", "train"]].div(published.exact, axis=0)
+    cold, idle = (genomics.furthest_from_one(ratios[name]) for name in ratios)
+    ledger.record(f"{fig3}.exact_level", cold, data, baseline=idle, draws=n_rebuilds)
 
 # %% [markdown]
 # ## Does the test error rise at all?
@@ -299,12 +284,12 @@ figures.save(fig, "genomics_rebuilt", data=data)
 
 # %% tags=["remove-cell"]
 if paper:
-    last, idle = changes["test", 8], changes["train", 8]
-    ledger.record_draws("giordano.fig3.test_rise", last, data, baseline=idle)
-    ledger.record_draws("giordano.fig3.train_rise", idle, data)
-    for name in ("test", "train"):
-        rises = (changes[name, 8] > 0).mean()
-        ledger.record(f"giordano.fig3.{name}_rise_share", rises, data, draws=n_rebuilds)
+    last = changes.xs(8, axis=1, level="df")
+    names = {name: f"{name}_rise" for name in ("test", "train")}
+    ledger.record_table(fig3, last[["test"]], data, last.train, names)
+    ledger.record_table(fig3, last[["train"]], data, names=names)
+    rises, names = (last > 0).mean(), {name: f"{name}_rise_share" for name in names}
+    ledger.record_table(fig3, rises, data, names=names, draws=n_rebuilds)
 
 # %% [markdown]
 # ## Claim: refitting costs up to an order of magnitude more

@@ -77,24 +77,21 @@ forest, tried = tuning.draws(sets, most, rng)
 forest.groupby("search", sort=False).median().round(2)
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
-figures.search_progress(axes[0], tuning.progress(tried, 60))
-path = acv.tune(tracts.model_of, tracts.start, tracts.folds, bounds=(0.02, 0.9))
-couplings = np.linspace(0.05, 0.85, 9 if paper else 5)
-curve = tuning.along_coupling(tracts, couplings)
-figures.loss_with_slopes(axes[1], curve, (path.alphas[:, 0], path.losses))
+fig, ax = figures.subplots(figsize=(6, 3.8))
+figures.search_progress(ax, tuning.progress(tried, 60))
 figures.save(fig, "tuning", cells)
 
 # %% [markdown]
 # ```{figure} figures/tuning.svg
 # :name: fig-tuning
-# :alt: Left, four falling lines against the price; tune's falls fastest and ends lowest. Right, a curve with tangents and numbered dots that go to its lowest point.
-# Left: the least loss that each search has found, by price, in random order; median and middle half of the training sets. Right: the loss of
-# the map against the coupling, its computed slopes, and where tune went. {verdict}`beyond.tune.forest.random`
+# :alt: Four falling lines against the price; tune's falls fastest and ends lowest.
+# The least loss that each search has found, by price, in random order; median and middle half of the training sets.
+# {verdict}`beyond.tune.forest.random`
 # ```
 
 # %% tags=["remove-cell"]
 by, id = forest.unstack("search"), "beyond.tune.forest"
+path = acv.tune(tracts.model_of, tracts.start, tracts.folds, bounds=(0.02, 0.9))
 ledger.record_table(id, by.loss[["random", "grid", "one"]], cells)
 ahead = np.mean(by.loss["random"] > 0.0)
 ledger.record(f"{id}.ahead", ahead, cells, draws=n_draws)

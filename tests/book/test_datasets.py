@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 import shapely
 from acvbook import datasets
-from acvbook.datasets import dodgers_uci, registry
-from acvbook.datasets.areas import outlines_of
+from acvbook.datasets import fetch, registry
 from acvbook.datasets.columns import columns
 from acvbook.datasets.mocap import Mocap
 from numpy.testing import assert_allclose, assert_array_equal
@@ -66,7 +65,7 @@ def test_original_traffic_becomes_the_canonical_file(tmp_path):
     game = "04/10/05,00:00:00,00:10:00,5,Pe\xf1a,W 1-0\n"
     (tmp_path / "Dodgers.events").write_text(game, encoding="latin-1")
     for inclusive, in_game in (("both", "101000"), ("left", "100000")):
-        rows = dodgers_uci.canonical(tmp_path, inclusive).decode().splitlines()
+        rows = fetch.canonical(tmp_path, inclusive).decode().splitlines()
         assert rows[:2] == ["timestamp,count,in_game", "2005-04-10 00:00,0,1"]
         assert "".join(row[-1] for row in rows[1:]) == in_game
 
@@ -125,15 +124,6 @@ def test_the_map_of_the_stand_in_is_as_narrow():
     assert graph.eliminate(384, data.edges, 2).width <= 15
     shapes = np.array([shapely.Polygon(*rings) for rings in data.outlines])
     assert np.array_equal(neighbours(shapes), data.edges)
-
-
-def test_holes_turn_the_other_way():
-    ring = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 0.0]]
-    inner = (0.25 + 0.5 * np.array(ring)).tolist()
-    cell = {"geometry": {"type": "Polygon", "coordinates": [ring[::-1], inner]}}
-    outer, hole = outlines_of([cell])[0]
-    assert outer.tolist() == ring
-    assert hole.tolist() == inner[::-1]
 
 
 @needs_real_data

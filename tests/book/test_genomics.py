@@ -7,7 +7,7 @@ from dataclasses import replace
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from acvbook.gene_clusters import GeneClusters, newton
+from acvbook.gene_clusters import GeneClusters, mixture
 from acvbook.gene_clusters.derivatives import EmptyCluster
 from acvbook.gene_clusters.regression import spline_basis
 from autograd import grad, jacobian
@@ -130,7 +130,7 @@ def test_damped_newton_ends_where_a_trust_region_does(model):
     two = model.stage_two
     positions = two.positions(model.stage_one.solve(np.ones(model.n_sites)))
     start = model.split(model.initial_params())[1]
-    found = newton.minimise(two, start, positions)
+    found = mixture.minimise(two, start, positions)
     derivatives = {
         "jac": lambda p: two.gradient(p, positions),
         "hess": lambda p: two.hessian(p, positions),

@@ -10,11 +10,17 @@ from acvlib.models import LinearChainCRF
 torch = pytest.importorskip("torch")
 neural = pytest.importorskip("acvbook.neural")
 
-from acvbook.neural.batches import in_order, make_batch, one_torch_thread  # noqa: E402
+from acvbook.neural.batches import (  # noqa: E402
+    LONGEST_WORD,
+    UNKNOWN,
+    Vocabulary,
+    in_order,
+    make_batch,
+    one_torch_thread,
+)
 from acvbook.neural.bilstm_crf import CRFLayer  # noqa: E402
 from acvbook.neural.emissions import score  # noqa: E402
 from acvbook.neural.training import Training, train  # noqa: E402
-from acvbook.neural.vocabulary import LONGEST_WORD, UNKNOWN, Vocabulary  # noqa: E402
 
 TINY = Training(
     neural.Sizes(word=6, character=4, filters=4, hidden=5, layers=2), epochs=3, learning_rate=0.01

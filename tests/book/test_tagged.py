@@ -2,8 +2,7 @@
 
 import numpy as np
 from acvbook import datasets
-from acvbook.datasets.tagged import simulated_text, to_iob2
-from acvbook.datasets.wnut17 import merge
+from acvbook.datasets.tagged import merge, simulated_text, to_iob2
 from hypothesis import given
 from hypothesis import strategies as st
 

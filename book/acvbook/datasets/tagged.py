@@ -1,13 +1,20 @@
-"""Tagged sentences: what named-entity sets have in common, their files and stand-ins."""
+"""Tagged sentences: two named-entity sets, their files and stand-ins.
+
+The text of CoNLL-2003 is not open: nothing of it may be shown or kept in git. WNUT 2017 is open
+(CC BY 4.0).
+"""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
+
+from . import registry
 
 DOCSTART = "-DOCSTART-"
 TYPES = ("PER", "LOC", "ORG", "MISC")
@@ -165,3 +172,63 @@ def simulated_text(
         everything.take(range(start, stop)) for start, stop in zip(ends[:-1], ends[1:], strict=True)
     ]
     return TaggedText(name, *splits, "simulated", sentences_sha256(splits[0]), shareable=True)
+
+
+CONLL_SIZES = (14_987, 3_466, 3_684)  # sentences of train, valid and test, -DOCSTART- lines counted
+
+
+def load_conll2003() -> TaggedText:
+    """The shared task's English set, its IOB1 tags in IOB2: 9 tags.
+
+    -DOCSTART- lines count as sentences, as in Ghosh et al. (2020): 14,987, 3,466 and 3,684 of them.
+    Raises DataNotFound or DataCorrupt. Source: Tjong Kim Sang and De Meulder (2003).
+    """
+    splits = [_read(split) for split in ("train", "valid", "test")]
+    sha256 = registry.get("conll2003").files["train.txt.gz"]
+    return TaggedText("conll2003", *splits, "real", sha256, shareable=False)
+
+
+def simulate_conll2003(rng: np.random.Generator) -> TaggedText:
+    """A stand-in of the same sizes, mean length and share of entities, in made-up words."""
+    return simulated_text("conll2003", rng, CONLL_SIZES, mean_length=13.6, entity_rate=0.125)
+
+
+def _read(split):
+    with gzip.open(registry.find("conll2003", f"{split}.txt.gz"), "rt", encoding="ascii") as lines:
+        return read_columns(lines)
+
+
+WNUT_SIZES = (3_394, 1_009, 1_287)
+MERGED = {"person": "PER", "location": "LOC", "group": "ORG", "corporation": "ORG"}
+MERGED |= {"product": "MISC", "creative-work": "MISC"}
+
+
+def load_wnut17() -> TaggedText:
+    """The shared task's set with 9 tags: group and corporation are ORG,
+    product and creative-work MISC.
+
+    3,394, 1,009 and 1,287 sentences. Raises DataNotFound or DataCorrupt. Source: Derczynski,
+    Nichols, van Erp and Limsopatham (2017).
+    """
+    splits = [_read_six(f"{split}.conll") for split in ("train", "dev", "test")]
+    sha256 = registry.get("wnut17").files["train.conll"]
+    return TaggedText("wnut17", *splits, "real", sha256, shareable=True)
+
+
+def simulate_wnut17(rng: np.random.Generator) -> TaggedText:
+    """A stand-in of the same sizes, mean length and share of entities, in made-up words."""
+    return simulated_text("wnut17", rng, WNUT_SIZES, mean_length=17.9, entity_rate=0.034, shape=6)
+
+
+def merge(tag: str) -> str:
+    """A tag with one of the six types as one with one of the four."""
+    prefix, dash, kind = tag.partition("-")
+    return f"{prefix}-{MERGED[kind]}" if dash else tag
+
+
+def _read_six(file):
+    with registry.find("wnut17", file).open(encoding="utf-8", newline="\n") as lines:
+        six = read_columns(lines, separator="\t")
+    return Sentences(
+        six.words, tuple(tuple(merge(tag) for tag in sentence) for sentence in six.tags)
+    )

@@ -18,8 +18,7 @@ from acvlib.extras import require
 from acvlib.model import ModelDefaults, own_copy
 
 from .derivatives import GenomicsDerivatives, check_clusters
-from .mixture import GeneMixture, Positions
-from .newton import Minimum, minimise
+from .mixture import GeneMixture, Minimum, Positions, minimise
 from .regression import GeneRegression, Regression
 
 SEEDS = 50  # k-means starts

@@ -14,6 +14,7 @@ from acvlib.parallel import track
 from acvlib.solvers.newton import newton
 from acvlib.trials import UnconvergedFit
 
+from .. import ledger
 from .ladders import correlation, part, slope
 
 RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
@@ -189,6 +190,12 @@ def judged(table):
     columns = table.correlation.unstack("rung")
     gain = tuple(gains(table, rung=rung) for rung in (ij, none))
     return {"": (columns[ij].to_numpy(), columns[none].to_numpy()), ".gain": gain}
+
+
+def record(id, table, data):
+    """Record what is `judged` at an iterate."""
+    for ending, (values, nothing) in judged(table).items():
+        ledger.record_draws(f"{id}{ending}", values, data, baseline=nothing)
 
 
 def other_orders(study, start, epochs, rng, n_orders=2):

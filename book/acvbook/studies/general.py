@@ -146,18 +146,13 @@ def on_folds(model, folds, rungs=RUNGS):
     return {method.__name__: method(full, folds) for method in (exact, *rungs)}
 
 
-def standard_error_unit(model, full):
-    """Standard errors in a distance in the metric of F: 1 but for the square loss."""
-    if model.loss != "square":
-        return 1.0
-    return float(np.sqrt(2.0 * model.heldout_loss(full.params, model.labelled).mean()))
-
-
 def agreement(model, results):
     """`ladders.against_exact`, its columns named as in the chapter: r_loss and r_difference are
     Pearson's R over left-out points of losses, and of what leaving out adds to them.
     """
-    unit = standard_error_unit(model, results["exact"].fit)
+    unit, params = 1.0, results["exact"].fit.params
+    if model.loss == "square":  # standard errors in a distance in the metric of F
+        unit = float(np.sqrt(2.0 * model.heldout_loss(params, model.labelled).mean()))
     named = {"correlation": "r_loss", "differences": "r_difference", "theta": "theta_error"}
     return against_exact(results, unit=unit).rename(columns=named)
 
@@ -210,7 +205,9 @@ def neighbour_affinity(
     rows, columns, square = (np.concatenate(column) for column in zip(*pairs, strict=True))
     graph = csr_matrix((np.exp(-square / (2.0 * sigma)), (rows, columns)), shape=(len(points),) * 2)
     graph = graph.maximum(graph.T)
-    scale = _mean_affinity(points, sigma, rng) * len(points) ** 2 / graph.sum()
+    first, second = rng.integers(len(points), size=(2, 100_000))
+    square = ((points[first] - points[second]) ** 2).sum(axis=1)
+    scale = np.exp(-square / (2.0 * sigma)).mean() * len(points) ** 2 / graph.sum()
     return GraphAffinity(graph * scale)
 
 
@@ -236,9 +233,3 @@ def _neighbours(points, part, n_neighbours):
     nearest = np.argpartition(square, k - 1, axis=1)[:, :k]
     distances = np.take_along_axis(square, nearest, axis=1)
     return np.repeat(part, k), part[nearest].ravel(), distances.ravel()
-
-
-def _mean_affinity(points, sigma, rng, n_pairs=100_000):
-    first, second = rng.integers(len(points), size=(2, n_pairs))
-    square = ((points[first] - points[second]) ** 2).sum(axis=1)
-    return np.exp(-square / (2.0 * sigma)).mean()

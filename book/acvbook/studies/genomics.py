@@ -13,7 +13,7 @@ from acvlib.methods.run import Run
 from acvlib.trials import UnconvergedFit
 
 from ..gene_clusters import GeneClusters
-from ..gene_clusters.jacobian import TwoStageJacobian
+from ..gene_clusters.derivatives import TwoStageJacobian
 from ..gene_clusters.regression import spline_basis
 
 N_EARLY = 7  # times that are left out, of 14
@@ -59,20 +59,12 @@ def cold_start(model, fit, folds, rng):
 
     A `CVResult` as from any rung.
     """
-    run, rows = Run("cold_start", fit, folds), []
+    run, rows, residuals = Run("cold_start", fit, folds), [], []
     for fold in run.folds:
         weights = acv.folds.weights(model.n_sites, fold)
         rows.append(model.solve(model.initial_params(rng, weights), weights).params)
-    return _finished(run, model, rows)
-
-
-def _finished(run, model, rows):
-    """The result of params, one row a fold, with the norm of each fold's residual."""
-    residuals = [
-        model.residual(params, acv.folds.weights(model.n_sites, fold))
-        for params, fold in zip(rows, run.folds, strict=True)
-    ]
-    return run.finish(np.array(rows), {}, residual=np.linalg.norm(residuals, axis=1))
+        residuals.append(np.linalg.norm(model.residual(rows[-1], weights)))
+    return run.finish(np.array(rows), {}, residual=np.array(residuals))
 
 
 def summary(errors):
@@ -180,7 +172,9 @@ def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, stride=20, **settings)
             run = every_rung(model, acv.fit(model, rng=rng), rungs=SCORED)
             if df == max(dfs):
                 largest[number] = ladder(run) | {"in_refits": jackknife_in_refits(run)}
-            run = add_cold_starts(run, rng, cold_folds(number, stride))
+            some = cold_folds(number, stride)
+            cold = {("cold", k): cold_start(model, run.fit, some[k], rng) for k in some}
+            run = run._replace(results=run.results | cold)
             errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
             seconds[number, df] = seconds_table(run)
             residual[number, df] = largest_residual([run])
@@ -355,12 +349,6 @@ def _refit(model, params, fold, name):
     if name == "bfgs":
         return by_bfgs(model, params, weights)[0]
     return model.solve(params, weights).params
-
-
-def add_cold_starts(run, rng, folds):
-    """The run with the estimate "cold" beside the others, on `folds` by how many are left out."""
-    cold = {("cold", k): cold_start(run.model, run.fit, some, rng) for k, some in folds.items()}
-    return run._replace(results=run.results | cold)
 
 
 def furthest_from_one(ratios):

@@ -50,15 +50,14 @@ def means(table):
 
 def costs(studied, repeats=3):
     """D, seconds of the fit, of one log p with gradient and of each rung."""
-    rows = {name: _costs(result, repeats) for name, result in studied.items()}
+    rows = {}
+    for name, result in studied.items():
+        model, params = result.fitted.model, result.fitted.fit.params
+        gradient = gradient_seconds(model, params, repeats)
+        by_rung = {rung: cv.seconds for rung, cv in result.rungs.items()}
+        rows[name] = {"D": model.n_params, "fit": result.fitted.seconds, "gradient": gradient}
+        rows[name] |= by_rung
     return pd.DataFrame(rows).T.rename_axis("model")
-
-
-def _costs(result, repeats):
-    model, params = result.fitted.model, result.fitted.fit.params
-    gradient = gradient_seconds(model, params, repeats)
-    by_rung = {name: cv.seconds for name, cv in result.rungs.items()}
-    return {"D": model.n_params, "fit": result.fitted.seconds, "gradient": gradient} | by_rung
 
 
 def gradient_seconds(model, params, repeats=3):

@@ -151,27 +151,6 @@ def maximise_by_tract(model, params, weights):
     return np.log(weighted.T @ model.counts[sites]) - np.log(weighted.sum(axis=0))
 
 
-def optima(fields):
-    """One row a coupling: rates, tracts in the high state, EM's distance, decrement."""
-    return pd.DataFrame(
-        {beta: _optimum(*field[:2]) for beta, field in fields.items()}
-    ).T.rename_axis("beta")
-
-
-def _optimum(model, fit):
-    by_em, (low, high) = em(model), np.exp(fit.params)
-    return {
-        "low_rate": low,
-        "high_rate": high,
-        "high_tracts": model.posterior(fit.params).marginals()[0][:, 1].sum(),
-        "em_steps": by_em.steps,
-        "em_minus_gradient_se": float(
-            fit.standard_errors_between(by_em.params, np.sort(fit.params))
-        ),
-        "decrement": fit.newton_decrement,
-    }
-
-
 def errors(fields):
     """`ladders.against_exact` of the folds' losses, one row a coupling and rung."""
     rows = {beta: against_exact(field.results, fold_totals) for beta, field in fields.items()}

@@ -156,10 +156,6 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
                 "regret": regret.value,
                 "regret_low": regret.low,
                 "regret_high": regret.high,
-                "recovery_onese": own.simplest_right.mean()
-                if own.simplest.notna().any()
-                else np.nan,
-                "regret_onese": own.simplest_regret.mean(),
                 "seconds": own.seconds.mean(),
                 "seconds_fit": own.seconds_fit.mean(),
             }
