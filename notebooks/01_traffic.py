@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, tables
 from acvbook.studies import calibration, counting, ladders, traffic, traffic_times
-from acvbook.studies.records import record_nearer
+from acvbook.studies.records import record_nearer, record_redraws
 
 import acvlib as acv
 
@@ -33,6 +33,7 @@ rng = np.random.default_rng(seed)
 quick = scale == "quick"
 n_draws, n_folds, repeats = (10, 100, 3) if quick else (100, 1000, 20)
 kinds, settings = traffic.KINDS, traffic.SETTINGS
+ij, none = "infinitesimal_jackknife", "no_adjustment"
 
 # %% [markdown]
 # ## The data and the model
@@ -140,21 +141,7 @@ middle = scores.groupby(level=[0, 1], sort=False).median()
 middle["R"].round(5)
 
 # %% tags=["remove-cell"]
-ij, none = "infinitesimal_jackknife", "no_adjustment"
-measures = {"ghosh.fig1": "R", "beyond.moves_traffic.fig1": "R of differences"}
-measures |= {"ghosh.tab1": "relative error"}
-for (kind, percent), own in scores.groupby(level=[0, 1]):
-    place = f"{kind}.{percent}"
-    for id, measure in measures.items():
-        values, base = own[measure, ij], own[measure, none]
-        ledger.record_draws(f"{id}.{place}", values, data, baseline=base)
-    share = own["relative error", ij] / own["relative error", none]
-    moved = f"beyond.moves_traffic.tab1.{place}"
-    ledger.record_draws(moved, share, data, baseline=share / share)
-    lowest = pd.Series({"worst": own["R", ij].min()})
-    ledger.record_table(
-        f"ghosh.fig1.{place}", lowest, data, own["R", none].min(), draws=n_draws
-    )
+record_redraws(scores, data)
 
 # %% [markdown]
 # The medians of the IJ are between {value}`ghosh.fig1.iid.10 | .4f` (i.i.d., 10 %) and {value}`ghosh.fig1.iid.2 | .4f`

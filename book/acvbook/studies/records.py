@@ -31,6 +31,27 @@ def record_nearer(id, theta, data=None, draws=1, sets=None):
     ledger.record_table(id, nearer.mean(), data, pd.Series([np.nan, idle], names), names, draws)
 
 
+def record_redraws(scores, data):
+    """Record, of `traffic.by_draw` in each setting, what the jackknife reaches beside doing
+    nothing, its share of the error of doing nothing, and its worst draw.
+    """
+    measures = {
+        "ghosh.fig1": "R",
+        "beyond.moves_traffic.fig1": "R of differences",
+        "ghosh.tab1": "relative error",
+    }
+    for (kind, percent), rows in scores.groupby(level=[0, 1]):
+        ours, nothing = (rows.xs(rung, axis=1, level=1) for rung in (IJ, NONE))
+        place = f"{kind}.{percent}"
+        for id, measure in measures.items():
+            ledger.record_draws(f"{id}.{place}", ours[measure], data, baseline=nothing[measure])
+        share = ours["relative error"] / nothing["relative error"]
+        moved = f"beyond.moves_traffic.tab1.{place}"
+        ledger.record_draws(moved, share, data, baseline=share / share)
+        worst = pd.Series({"worst": ours.R.min()})
+        ledger.record_table(f"ghosh.fig1.{place}", worst, data, nothing.R.min(), draws=len(rows))
+
+
 def record_setting(id, draws, setting, data):
     """Record, of one setting of `mocap_steps.table`, what the jackknife reaches beside doing
     nothing, and every rung's error of params.
