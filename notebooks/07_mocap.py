@@ -24,7 +24,7 @@ seed = 1
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import ladders, mocap_draws, mocap_fits, mocap_orders, mocap_steps
+from acvbook.studies import mocap_draws, mocap_fits, mocap_orders, mocap_steps
 from acvbook.studies.records import record_harder, record_setting
 from threadpoolctl import threadpool_limits
 
@@ -99,7 +99,7 @@ rows, width = (2, 4) if len(studied) > 4 else (1, len(studied))
 fig, axes = figures.subplots(rows, width, figsize=(11, 3.0 * rows))
 for ax, (name, result) in zip(axes.flat, studied.items(), strict=False):
     *rungs, exact = result.rungs.values()
-    figures.scatter(ax, exact, *rungs, of=ladders.fold_totals)
+    figures.scatter(ax, exact, *rungs, of=lambda result: result.fold_totals)
     ax.set_title(f"{name}, D = {result.fitted.model.n_params:,}")
 figures.shared_legend(fig, axes, len(studied))
 figures.save(fig, "mocap_scatter", data=data)

@@ -126,22 +126,16 @@ def seconds_table(run):
 
 def jackknife_in_refits(run, repeats=3):
     """Seconds of the IJ for all combinations at once, over seconds of a mean refit."""
-    folds = [fold for size in sorted({size for _, size in run.results}) for fold in left_out(size)]
+    folds = every_fold(sorted({size for _, size in run.results}))
     jackknife = min(acv.infinitesimal_jackknife(run.fit, folds).seconds for _ in range(repeats))
     refits = [result for (name, _), result in run.results.items() if name == "exact"]
     return jackknife / (sum(result.seconds for result in refits) / len(folds))
 
 
-def largest_residual(runs):
-    """|r| of the worst of all fits and refits, warm and cold."""
-    fits = [run.fit.grad_norm for run in runs]
-    refits = [
-        r.diagnostics["residual"].max()
-        for run in runs
-        for r in run.results.values()
-        if r.method in ("exact", "cold_start")
-    ]
-    return max(*fits, *refits)
+def largest_residual(run):
+    """|r| of the worst of the fit and all refits, warm and cold."""
+    refits = [r for r in run.results.values() if r.method in ("exact", "cold_start")]
+    return max(run.fit.grad_norm, *(r.diagnostics["residual"].max() for r in refits))
 
 
 class Rebuilds(NamedTuple):
@@ -177,7 +171,7 @@ def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, stride=20, **settings)
             run = run._replace(results=run.results | cold)
             errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
             seconds[number, df] = seconds_table(run)
-            residual[number, df] = largest_residual([run])
+            residual[number, df] = largest_residual(run)
     names = ["rebuild", "df"]
     return Rebuilds(
         pd.concat(errors, names=names),
@@ -224,9 +218,11 @@ def ladder(run):
     run = run._replace(results=run.results | frozen | newton)
     errors = stage_errors(run)["clustering"].xs(1, level=1)
     rungs = {rung.__name__: errors[name] for name, rung in RUNGS.items() if name != "exact"}
+    away = pd.DataFrame(stage_distances(run)).loc["clustering"]
+    train, ij, frozen = (np.concatenate([*away[name]]) for name in ("train", "ij", "frozen"))
     return rungs | {
-        "frozen_beats_none": share_nearer(run, "frozen", "train"),
-        "frozen_beats_ij": share_nearer(run, "frozen", "ij"),
+        "frozen_beats_none": np.mean(frozen < train),
+        "frozen_beats_ij": np.mean(frozen < ij),
     }
 
 
@@ -298,9 +294,9 @@ def block_solves(model, fit, folds):
     return len(calls)
 
 
-def every_fold():
+def every_fold(sizes=SIZES):
     """The 63 folds of Figure 3, a list."""
-    return [fold for size in SIZES for fold in left_out(size)]
+    return [fold for size in sizes for fold in left_out(size)]
 
 
 def by_bfgs(model, start, weights, tolerance=1e-6):
@@ -366,11 +362,3 @@ def largest_clusters(model, params, n):
     curves = model.unpack(params).centroids @ model.curves.T
     order = np.argsort(-np.bincount(belongs, minlength=model.n_clusters))[:n]
     return [(centred[belongs == cluster], curves[cluster]) for cluster in order]
-
-
-def share_nearer(run, one, other):
-    """Share of folds in which one rung's clustering is nearer to exact CV's than another's."""
-    away = stage_distances(run)
-    sizes = sorted({size for _, size in run.results})
-    pairs = [[away[name, size]["clustering"] for name in (one, other)] for size in sizes]
-    return float(np.concatenate([mine < theirs for mine, theirs in pairs]).mean())

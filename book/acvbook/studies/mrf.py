@@ -1,6 +1,7 @@
 """Cross-validation of hidden fields on a map: Figure 3 of Ghosh et al. (2020)."""
 
 import itertools
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from acvlib.models import EmptyState, HiddenMRF
 from acvlib.weighting import drop_latents
 
 from . import calibration
-from .ladders import against_exact, fold_totals, seconds
+from .ladders import against_exact, seconds
 
 RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
 RUNGS += (acv.newton_step, acv.exact)
@@ -153,7 +154,8 @@ def maximise_by_tract(model, params, weights):
 
 def errors(fields):
     """`ladders.against_exact` of the folds' losses, one row a coupling and rung."""
-    rows = {beta: against_exact(field.results, fold_totals) for beta, field in fields.items()}
+    totals = attrgetter("fold_totals")
+    rows = {beta: against_exact(field.results, totals) for beta, field in fields.items()}
     return pd.concat(rows, names=["beta"]).drop("exact", level="rung")
 
 
