@@ -16,7 +16,6 @@ from acvbook.neural.batches import (  # noqa: E402
     Vocabulary,
     in_order,
     make_batch,
-    one_torch_thread,
 )
 from acvbook.neural.bilstm_crf import CRFLayer  # noqa: E402
 from acvbook.neural.emissions import score  # noqa: E402
@@ -97,18 +96,3 @@ def test_emissions_are_kept_and_reused(text, tmp_path, monkeypatch):
         np.testing.assert_array_equal(a, b)
     assert first.crf.shape == (99,)
     LinearChainCRF(first.scores["valid"], first.tags["valid"])
-
-
-def test_the_limit_on_torch_threads_is_lifted_by_the_last_who_leaves():
-    """Two who overlap: the first to leave does not lift it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        one_torch_thread.__enter__()
-        one_torch_thread.__enter__()
-        one_torch_thread.__exit__()
-        assert torch.get_num_threads() == 1
-        one_torch_thread.__exit__()
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
