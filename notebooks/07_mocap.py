@@ -262,10 +262,10 @@ names = {name: f"{mocap_orders.key(name)}_over_ar1" for name in ("AR(0)", "AR(2)
 ledger.record_table("ghosh.fig6", exact[[*names]], slow, still, names)
 
 # %% tags=["remove-cell"]
-winners = mocap_orders.winners(losses)
+winners = mocap_orders.means(losses).idxmin(axis=1)
 same = {rung: winners[rung] == winners["exact"] for rung in ("newton_step", none)}
 ledger.record("ghosh.fig6.ns_same_choice", same["newton_step"], data, baseline=same[none])
-one, idle = (mocap_orders.one_choice(losses, rung) for rung in (ij, none))
+one, idle = (winners[r] == winners.exact == winners.test for r in (ij, none))
 ledger.record("ghosh.fig6.same_choice", one, data, baseline=idle)
 ours, idle = ((read[rung] == "AR(1)").sum() for rung in ("exact", none))
 ledger.record("ghosh.fig6.ar1_best_readings", ours, data, baseline=idle)

@@ -74,20 +74,9 @@ def unconverged(studied):
     )
 
 
-def one_choice(table, rung="infinitesimal_jackknife"):
-    """Whether a rung, exact refits and the test data prefer the same model of `losses`."""
-    best = winners(table)
-    return len({best[column] for column in (rung, "exact", "test")}) == 1
-
-
 def key(name):
     """A model's name as part of a claim's id."""
     return name.lower().replace("(", "").replace(")", "")
-
-
-def winners(table):
-    """The model of least loss by each column of `losses` that is a rung or the test."""
-    return means(table).idxmin(axis=1).to_dict()
 
 
 def minutes(studied):
