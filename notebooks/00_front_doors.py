@@ -487,8 +487,7 @@ doors.exact("hmmlearn.likelihood", ours, fitted.score(X, lengths))
 # )
 # fit = acv.fit(model, model.pack(named))
 # ```
-
-# %% [markdown]
+#
 # (door-decode)=
 # ## States and predictions
 # `decode` is the most probable path, `posterior` the probability of each state at each time, `predict` looks one step ahead.

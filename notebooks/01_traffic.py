@@ -631,8 +631,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # {verdict}`ghosh.prop3`
-
-# %% [markdown]
+#
 # ## What to take away
 #
 # - The paper's numbers hold on the same series. Over {value}`ghosh.fig1.iid.10 draws` draws of folds, the median correlation of

@@ -142,8 +142,7 @@ figures.save(fig, "treecv_bound", data=covtype)
 # passes over the data, and Theorem 3 with measured constants, medians over {value}`joulani.thm3.bound draws` repetitions.
 # Look for the straight line on the left: a thousand times more folds cost ten passes more. {verdict}`joulani.thm3`
 # ```
-
-# %% [markdown]
+#
 # ## Table 2, PEGASOS: does the order matter?
 # Each repetition puts the data into a new random order and takes that order's consecutive chunks as folds. *Fixed*
 # presents the rows as they stand, *randomized* shuffles the rows of each training step. The paper's claim: the spread of
@@ -230,8 +229,7 @@ figures.save(fig, "treecv_spread", data=covtype)
 # {value}`joulani.tab2.sd.pegasos baseline` in the worst cell. With 100 folds TreeCV has
 # {value}`joulani.tab2.spread.treecv.fixed` of its spread with 5, standard cross-validation in random order
 # {value}`joulani.tab2.spread.standard.randomized`, and in fixed order {value}`joulani.tab2.spread.standard.fixed`.
-
-# %% [markdown]
+#
 # ### Four readings of "unit variance"
 # The same PEGASOS by TreeCV, on features that are centred or not, with a constant column or not.
 
@@ -268,8 +266,7 @@ for name in readings:
 #
 # Only the last of our four has the paper's level and its spread. It is the one judged above, and was chosen after
 # that was seen. The pattern over k is the same in all four.
-
-# %% [markdown]
+#
 # ## Table 2, least squares by SGD
 # Projected to the unit ball, averaged, step $n^{-1/2}$. The songs are simulated, so the level is not the paper's; and it
 # depends on the scaling of the features, which the paper leaves open. None of these numbers gets a verdict.
@@ -310,8 +307,7 @@ pd.Series(by_scaling, name="squared error × 100 (paper: 25.30)").to_frame()
 # %% [markdown]
 # Features that are not centred can stand in for the missing intercept. Centred ones cannot, and leave about the square
 # of the mean target. The paper's 25.30 lies between the rows of the table, and we know of no scaling that gives it.
-
-# %% [markdown]
+#
 # ## Figure 2: running time
 # Times of the same runs, each repetition in one thread. Solid: fixed order; dashed: randomized. The paper shows means;
 # ratios below are taken within each repetition, and their median over repetitions is judged.
@@ -363,8 +359,7 @@ for name, table, data in [("pegasos", frame, covtype), ("lsqsgd", song_frame, so
 # In the first run twenty calls of about a hundredth of a second waited for {given}`0.2` seconds together, for a reason that we
 # do not know. The smallest ratio was {given}`0.75`, so that the rule failed. The second run is shown; the third gave {given}`1.10`.
 # No other verdict of this chapter differed.
-
-# %% [markdown]
+#
 # ## How far TreeCV is from standard cross-validation (Theorems 1 and 2)
 # A model of TreeCV learns its rows chunk by chunk, in the order of its branch; a model of standard cross-validation learns
 # the same rows as they stand. Call both $f^{inc}$ and $f^{batch}$. The learner is *g-incrementally stable* if their losses
@@ -492,8 +487,7 @@ figures.save(fig, "treecv_stability", data=songs)
 # power of {value}`joulani.thm1.slope.pegasos`, {value}`joulani.thm1.slope.pegasos_strong`,
 # {value}`joulani.thm1.slope.lsqsgd` and {value}`joulani.thm1.slope.k_means`. The paper names $\log n / n$ for the excess risk of
 # PEGASOS; its constant is $1/\lambda$, and with $\lambda = 10^{-6}$ it says nothing for these n.
-
-# %% [markdown]
+#
 # ## Table 1: one `treecv` for four kinds of learning
 # Classification and regression are above. K-means with seven centres and a histogram of elevation join them: nothing
 # about `treecv` changes.
@@ -557,8 +551,7 @@ ledger.record("joulani.tab1.density.gap", gap, data=covtype, baseline=nothing)
 # {value}`joulani.tab1.classification.gap baseline` and {value}`joulani.tab1.density.gap baseline`.
 #
 # {verdict}`joulani.tab1`
-
-# %% [markdown]
+#
 # ## scikit-learn, with and without TreeCV
 # This one is ours, not the paper's. TreeCV takes any estimator with `partial_fit`. Copies and calls now cost Python
 # time, so that leaving out one row at a time is for compiled learners; at 100 folds the tree already pays.
@@ -591,8 +584,7 @@ ledger.record_draws("beyond.partial_fit", timed[:, 1] / timed[:, 0], data=covtyp
 
 # %% [markdown]
 # Standard cross-validation takes {value}`beyond.partial_fit` times as long, in the median of the repeats. {verdict}`beyond.partial_fit`
-
-# %% [markdown]
+#
 # ## On a cluster
 # joblib hands the branches of the tree to whatever it is told to, here to two worker processes of a Dask cluster. The answer
 # is that of one machine to the last bit. Section 4.1 of the paper keeps every chunk on a machine of its own and sends

@@ -104,8 +104,7 @@ ledger.record("ghosh.fig3.width", elimination.width, june)
 # %% [markdown]
 # For each start take the largest gap of the four couplings: the median of these is
 # {value}`ghosh.fig3.june.em | .1e`, the largest {value}`ghosh.fig3.june.em_worst | .1e`.
-
-# %% [markdown]
+#
 # ## Claim: uniformly small error
 # Figure 3 of the paper plots the loss of each fold by the infinitesimal jackknife (IJ) against exact
 # cross-validation, for four couplings. The upper row is that figure. A scatter of losses cannot tell a good
@@ -189,8 +188,6 @@ figures.save(fig, "mrf_ladder", june)
 theta = ladders.theta_table(fields[0.4].results)
 ledger.record_table("beyond.ladder.mrf", theta.median(), june)
 record_nearer("beyond.ladder.mrf", theta, june)
-
-# %% tags=["remove-cell"]
 gap = abs(fields[0.8].results[ij].fold_losses - fields[0.8].results["exact"].fold_losses)
 where = mrf.with_neighbours(june.edges, folds.table[np.argsort(-gap)[:10], 0])
 ledger.record("ghosh.fig3.where", where, june)
@@ -326,8 +323,6 @@ for name, data in (("may", may), ("toy", toy)):
     worst = tables[name].groupby("rung").agg(smallest | largest)
     ledger.record_table(f"ghosh.fig3.{name}", worst.loc[ij], data, worst.loc[none])
     ledger.record(f"beyond.moves.mrf.{name}", worst.differences[ij], data)
-
-# %% tags=["remove-cell"]
 for name, data in (("may", may), ("toy", toy)):
     ends = mrf.em_starts(others[name], n_draws, rng)
     ledger.record_draws(f"ghosh.fig3.{name}.em", ends.gap.groupby("start").max(), data)
@@ -489,8 +484,7 @@ for part, (what, *row) in cells.items():
 # interval. More exact folds help: with the largest number in the table it is {value}`beyond.calibrate.mrf.more | .1%` at
 # $\beta = 0.8$. The standard error is small in any case, {value}`beyond.calibrate.mrf.narrower | .1%` of that of the
 # exact folds alone; around the baseline it is {value}`beyond.calibrate.mrf.narrower baseline | .1%`.
-
-# %% [markdown]
+#
 # ## Your own map
 # Any GeoDataFrame or GeoJSON file of polygons with a column of counts will do, with a column of exposure if rates are per
 # head. Areas that share a point of their borders are neighbours; `contiguity="rook"` asks for a stretch.

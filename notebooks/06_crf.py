@@ -114,8 +114,7 @@ for name in names:
 # %% [markdown]
 # {cite:t}`mahovy2016` report an F1 of {given}`0.808` on CoNLL-2003 for a network of this kind with random initial
 # embeddings, and {given}`0.912` with GloVe. The paper does not report its own; ours is {value}`ghosh.fig2.conll.f1`.
-
-# %% [markdown]
+#
 # ## The layer alone
 # With the scores fixed, $-\log p(z \mid x; \theta)$ is convex in $\theta$. It has no minimum without help: adding a constant
 # to all transitions changes nothing, and a transition that never occurs wants $-\infty$. The paper adds $10^{-5}$ to the
@@ -218,8 +217,7 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # also makes the step that training has not made yet. That is a Newton step without a safeguard. Near the optimum
 # it is nearer than the IJ; far away it can overshoot, most of all along transitions that hardly ever occur, where
 # the Hessian is nearly the ridge alone. One gradient of the fold's objective tells: `acv.check_result` evaluates it.
-
-# %% [markdown]
+#
 # To see what the IJ is for, take away what all rungs share. At the optimum itself:
 
 # %%
@@ -242,8 +240,6 @@ for name, text in texts.items():
     at = {f"epoch{epoch}": paths[name].loc[epoch] for epoch in epochs}
     for place, table in (at | {"optimum": optima[name]}).items():
         crf_epochs.record(f"ghosh.fig2.{name}.{place}", table, text)
-
-# %% tags=["remove-cell"]
 for name, text in texts.items():
     own, id = studies[name], f"ghosh.fig2.{name}"
     moves = paths[name].moves.unstack("rung")[ij].unstack("epoch")
@@ -261,8 +257,6 @@ for name, text in texts.items():
     gains = [crf_epochs.gains(at, "theta_error", rung) for rung in (ij, none)]
     ledger.record_draws(f"{id}.theta_ij", gains[0], text, baseline=gains[1])
     ledger.record_draws(f"{id}.theta_none", at.theta_error.unstack("rung")[none], text)
-
-# %% tags=["remove-cell"]
 apart = crf_epochs.disagreement(study, epochs, 2)
 ledger.record(f"{fig2}.disagreement", apart, conll)
 start = emissions["conll"].crf

@@ -447,8 +447,7 @@ ledger.record("ghosh.fig8.estimated.ar1.none", row.theta[none], recording)
 # %% [markdown]
 # A refit now moves by {value}`ghosh.fig8.estimated.ar1.none | .0f` standard errors in the median, and the IJ's losses correlate by
 # {value}`ghosh.fig8.estimated.ar1 | .2f` with the exact ones. Here, too, $\sigma^2$ decides.
-
-# %% [markdown]
+#
 # ## What to take away
 # - *No adjustment*: its mean losses choose the order that exact refits choose wherever models differ by more than refits
 #   move. It does not tell what a recording adds, nor where the parameters go. Its parameter error says how far a refit moves: look at

@@ -94,8 +94,7 @@ every[["r_difference", "theta_error"]].median().unstack("rung").round(4)
 # {value}`zhu.fig1.printed_over_ij.least` times at all of these. Over them, its $R$ goes from
 # {value}`zhu.fig1.as_printed.least` to {value}`zhu.fig1.as_printed.most`; the jackknife's is at least
 # {value}`zhu.fig1.infinitesimal_jackknife.least`.
-
-# %% [markdown]
+#
 # Eq. 11 of the paper goes one step further and expands the evaluation loss as well, in place of putting the
 # predicted parameters into it: *R, linearised*. It is hardly cheaper. Where the step is right, its error of the mean loss is
 # {value}`zhu.eq11.infinitesimal_jackknife` times that of plugging in (*over plugged*).
@@ -140,8 +139,7 @@ figures.save(fig, "general_classification", data=web)
 # {value}`zhu.fig2.as_printed.most` over three pairs of $\gamma$), and the parameters' error is
 # {value}`zhu.fig2.printed_over_ij | .0f` times the jackknife's. Where the penalty is small, with more features than a tenth of
 # the labels can hold in place, the jackknife's $R$ falls to {value}`zhu.fig2.infinitesimal_jackknife.least`.
-
-# %% [markdown]
+#
 # The same draws with all rungs of this book: median error of the parameters in standard errors, and the share of folds in
 # which a rung is no farther from exact than no adjustment, and than the jackknife. For the square loss the Newton step is
 # the refit itself. A fold costs the frozen step one gradient, as it does the jackknife.
@@ -307,8 +305,7 @@ for id, slopes in measured.items():
 # %% [markdown]
 # For the SVM and for contrastive learning the rates over the number of points, jackknife: {value}`zhu.svm.rate.hinge.infinitesimal_jackknife | .2f`
 # and {value}`zhu.svm.rate.contrastive.infinitesimal_jackknife | .2f`. {verdict}`zhu.svm`
-
-# %% [markdown]
+#
 # ## Claim: nearly $t$ times faster than $t$-fold CV
 # Table 1 of the paper, with every cell measured, on one thread. *CV* builds and fits a model for every fold from nothing;
 # *approximate CV* is one fit and the jackknife; *shared* are exact refits that take their sums over pairs from those of the full fit.

@@ -91,8 +91,7 @@ figures.save(fig, "certified_fold")
 #   each of $T$ tokens.
 # - Losses are bounded by their terms, not by their values, which may be what is left of two numbers a billion times as large.
 #   Every number that is returned is rounded outward.
-
-# %% [markdown]
+#
 # ## In use
 # Single rows are first looked at from the full fit, by their leverages, for little more than the Newton step costs. Rows that
 # this does not certify, and larger folds, are looked at from their own parameters, by a gradient and the full fit's Hessian; what
@@ -289,8 +288,7 @@ ledger.record("beyond.certify.crf.cost", strong.seconds_over_exact, text)
 # certified, {value}`beyond.certify.crf.own | .1%` at the Newton step itself and the others once they are refitted, by
 # `complete=True`: a Hessian of its own for each sentence would cost more than its refit. The whole takes
 # {value}`beyond.certify.crf.cost | .1f` times as long as refitting all of them.
-
-# %% [markdown]
+#
 # ## What to take away
 # - `acv.certify(result)` proves where exact refits are, for these convex models, whatever the method and the fit.
 # - Single rows: as cheap as the Newton step where no row has a large leverage, dearer by a gradient for each that has.
