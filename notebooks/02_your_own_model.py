@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import torch
 from acvbook import ledger
 from acvbook.studies import own_model
+from acvbook.studies.records import record_nearer
 
 import acvlib as acv
 from acvlib.inference import chain, hidden_chain
@@ -152,15 +153,9 @@ errors.median().to_frame("median parameter error (SE)").round(4)
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
 ledger.record_table("beyond.ladder.showers", errors, nothing=none)
-ij, frozen = errors.infinitesimal_jackknife, errors.frozen_newton
-shares = {"none": (frozen < none).mean(), "ij": (frozen < ij).mean()}
-baselines = {"none": None, "ij": (none < ij).mean()}
-for other, share in shares.items():
-    name = f"beyond.ladder.showers.frozen_beats_{other}"
-    ledger.record(name, share, baseline=baselines[other], draws=n_draws)
-ledger.record_draws(
-    "beyond.byo.frozen_over_none", errors.frozen_newton / none, baseline=none / none
-)
+record_nearer("beyond.ladder.showers", errors, draws=n_draws)
+over = errors.frozen_newton / none
+ledger.record_draws("beyond.byo.frozen_over_none", over, baseline=none / none)
 ledger.record("beyond.byo.lines", own_model.source_lines(Showers))
 
 # %% [markdown]
@@ -286,9 +281,8 @@ errors.median().to_frame("median parameter error (SE)").round(4)
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
 ledger.record("beyond.byo.torch.lines", own_model.source_lines(dose_response))
-ledger.record_draws(
-    "beyond.byo.torch.frozen_over_none", errors.frozen_newton / none, baseline=none / none
-)
+over = errors.frozen_newton / none
+ledger.record_draws("beyond.byo.torch.frozen_over_none", over, baseline=none / none)
 
 # %% [markdown]
 # One frozen step leaves {value}`beyond.byo.torch.frozen_over_none | .1%` of the error of doing nothing here,

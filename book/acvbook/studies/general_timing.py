@@ -29,18 +29,14 @@ def table1(model, rng, numbers=(5, 10, 20), calls=CALLS, patience=PATIENCE):
     timed on before the patience ended, from which its seconds are those of all; gap: relative
     difference of the mean losses of cv and shared on these.
     """
-    tables = {
-        t: _cell(model, k_fold(model.n_sites, t, rng, model.observed), calls, patience)
-        for t in numbers
-    }
+    tables = {}
+    for t in numbers:
+        folds = k_fold(model.n_sites, t, rng, model.observed)
+        rows, start = [], time.perf_counter()
+        while len(rows) < LEAST or (len(rows) < calls and time.perf_counter() - start < patience):
+            rows.append(_row(model, folds, patience))
+        tables[t] = pd.DataFrame(rows)
     return pd.concat(tables, names=["folds", "call"])
-
-
-def _cell(model, folds, calls, patience):
-    rows, start = [], time.perf_counter()
-    while len(rows) < LEAST or (len(rows) < calls and time.perf_counter() - start < patience):
-        rows.append(_row(model, folds, patience))
-    return pd.DataFrame(rows)
 
 
 def _row(model, folds, patience):
