@@ -70,8 +70,7 @@ add(
     "leave_future_out",
     # how long it took is no result
     lambda **arguments: replace(acv.leave_future_out(**arguments), seconds=0.0),
-    {"fit": fitted("GaussianHMM"), "starts": np.array([30, 33, 36]), "anchors": 2}
-    | {"horizon": 1, "gap": 1},
+    {"fit": fitted("GaussianHMM"), "starts": np.array([30, 33, 36]), "anchors": 2},
     less="anchors: one",
     starts=odd.NOT_SITES,
     fit=odd.always("refuse", other=FIT),
