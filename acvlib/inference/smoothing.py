@@ -239,7 +239,13 @@ def _pair_sums(filtered, ahead, starts):
 
 
 @_jit
-def best_states(log_density, starts, log_start, log_transition, log_end):
+def best_states(
+    log_density: np.ndarray,
+    starts: np.ndarray,
+    log_start: np.ndarray,
+    log_transition: np.ndarray,
+    log_end: np.ndarray,
+) -> np.ndarray:
     """The most probable states of every sequence, (M,), by Viterbi's recursion."""
     n_sites, n_states = log_density.shape
     best = np.empty(n_sites, np.int64)

@@ -27,7 +27,7 @@ RAISED = "an exception"
 ANNOTATION = "says how an argument is checked: tests/test_declared.py"
 DRAWN = "draws what it is given: matplotlib says what is wrong with it"
 LEFT_OUT = {
-    "chain.smooth_finite": "hot: engines call it; `smooth` checks for the user",
+    "chain.smooth_finite": "hot: engines call it, with checked potentials",
     "acv.CompiledLearner": "its fields go to numba kernels of the user's; its methods are attacked",
     "acv.Derivatives": "hot: engines call it, after methods have checked",
     "acv.EstimatingEquation": USERS,

@@ -23,7 +23,6 @@ from ...parallel import in_blas_threads
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check, hide_labels
 from .blocks import Blocks
-from .moments import covariances
 from .tokens import Paths, Tokens, portions, starts_of
 
 PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
@@ -98,7 +97,7 @@ class TaggingDerivatives(Derivatives):
         def of_piece(rows):
             sentences = np.arange(rows.start, rows.stop)
             paths = self._paths(params, self.model.tokens.take(sentences))
-            return covariances(paths, coefficients[rows], np.array([0, len(sentences)]))[0]
+            return paths.covariances(coefficients[rows], np.array([0, len(sentences)]))[0]
 
         pieces = portions(self.model.tokens.lengths, PIECE)
         matrix = sum(in_blas_threads(of_piece, pieces))
@@ -145,7 +144,7 @@ class TaggingDerivatives(Derivatives):
     def _own_covariances(self, params, folds, known=0.0):
         """sum_n s_n Cov(features) over the sentences that each fold touches, (n_folds, D, D)."""
         tokens, s, bounds, _ = self._touched(folds, known)
-        return covariances(self._paths(params, tokens), s, bounds)
+        return self._paths(params, tokens).covariances(s, bounds)
 
     def _by_portions(self, function: Callable, folds: Folds) -> list:
         """[function(rows)] for slices of all folds, on threads."""

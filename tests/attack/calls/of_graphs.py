@@ -3,7 +3,7 @@
 import numpy as np
 
 from acvlib import folds, graph, weighting
-from acvlib.inference import chain, hidden_chain
+from acvlib.inference import chain
 
 from .. import inputs as odd
 from .call import N, add, dyadic
@@ -138,7 +138,6 @@ def small_chain(rng):
 
 add("chain.log_partition", chain.log_partition, small_chain, is_log_partition(CHAIN), **POTENTIALS)
 add("chain.marginals", chain.marginals, small_chain, **POTENTIALS)
-add("chain.smooth", chain.smooth, small_chain, **POTENTIALS)
 
 
 def log_rows(rng, n, k):
@@ -160,15 +159,15 @@ LOGS = {
     for name, table in LOGS.items()
 }
 add(
-    "hidden_chain.heldout_loss",
-    hidden_chain.heldout_loss,
+    "chain.heldout_loss",
+    chain.heldout_loss,
     lambda rng: hidden(rng) | {"fold": np.array([1, 4])},
     fold=odd.SITES,
     **LOGS,
 )
 add(
-    "hidden_chain.potentials",
-    hidden_chain.potentials,
+    "chain.potentials",
+    chain.potentials,
     lambda rng: (
         {"scheme": weighting.keep_latents, "weights": rng.integers(0, 9, 6) / 8.0} | hidden(rng)
     ),
