@@ -87,9 +87,8 @@ class FeatureProducts:
         for row, point in enumerate(self.point):
             terms = [every[point]]
             if len(folds[row]):
-                touched = derivatives._touched(folds[[row]])
-                paths = derivatives._paths(self.params[point], touched.tokens)
-                terms.append(_Term(paths, -touched.weights))
+                tokens, weights, *_ = derivatives._touched(folds[[row]])
+                terms.append(_Term(derivatives._paths(self.params[point], tokens), -weights))
             self.terms.append(terms)
 
     def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
