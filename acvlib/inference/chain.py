@@ -18,7 +18,7 @@ from functools import reduce
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.extend import defvjp_argnums, primitive
+from autograd.extend import defvjp, primitive
 from numba import njit
 from scipy.special import logsumexp
 
@@ -100,49 +100,65 @@ def smooth_finite(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
     return gamma, xi.reshape(edge.shape), past, log_z
 
 
+def differentiable(log_z: Callable, mean: Callable) -> tuple[Callable, Callable]:
+    """log Z of flat potentials, and its gradient, as functions that autograd follows.
+
+    Both take the potentials first, real or complex; what comes after them is fixed.
+    """
+
+    @primitive
+    def log_partition(flat, *fixed):
+        return log_z(flat, *fixed)
+
+    @primitive
+    def marginals(flat, *fixed):
+        return mean(flat, *fixed)
+
+    @primitive
+    def flat_tangent(flat, direction, *fixed):
+        """Has no derivative of its own: asking for a third one raises, and gives no silent 0."""
+        size = abs(direction).max() or 1.0
+        return mean(flat + 1j * STEP / size * direction, *fixed).imag * (size / STEP)
+
+    def by_marginals(ans, flat, *fixed):
+        return lambda g: g * marginals(flat, *fixed)
+
+    def by_tangent(ans, flat, *fixed):
+        return lambda g: flat_tangent(flat, g, *fixed)
+
+    defvjp(log_partition, by_marginals, argnums=[0])
+    defvjp(marginals, by_tangent, argnums=[0])
+    return log_partition, marginals
+
+
+def flat(node: np.ndarray, edge: np.ndarray) -> np.ndarray:
+    """Both potentials as one vector, so that one argument has derivatives."""
+    return anp.concatenate([anp.ravel(node), anp.ravel(edge)])
+
+
+def split(potentials: np.ndarray, n_sites: int, n_states: int) -> tuple[np.ndarray, np.ndarray]:
+    """(node (n, K), edge (m, K, K)): the inverse of `flat`."""
+    size = n_sites * n_states
+    node = anp.reshape(potentials[:size], (n_sites, n_states))
+    return node, anp.reshape(potentials[size:], (-1, n_states, n_states))
+
+
+_log_partition, _marginals = differentiable(
+    lambda potentials, *shape: _filter(*split(potentials, *shape))[1],
+    lambda potentials, *shape: flat(*smooth_finite(*split(potentials, *shape))[:2]),
+)
+
+
 def log_partition(node: np.ndarray, edge: np.ndarray) -> float:
     """log Z of a chain with node potentials (T, K) and edge potentials (T - 1, K, K)."""
-    return _log_partition(*_checked(node, edge))
-
-
-@primitive
-def _log_partition(node, edge):
-    return _filter(node, edge)[1]
-
-
-@primitive
-def _flat_marginals(node, edge):
-    gamma, xi, *_ = smooth_finite(node, edge)
-    return np.concatenate([gamma.ravel(), xi.ravel()])
-
-
-@primitive
-def _flat_tangent(node, edge, direction):
-    """Has no derivative of its own: asking for a third one raises, and never gives a silent 0."""
-    size = abs(direction).max() or 1.0
-    d_node, d_edge = _split(1j * STEP / size * direction, node, edge)
-    return _flat_marginals(node + d_node, edge + d_edge).imag * (size / STEP)
-
-
-def _split(flat, node, edge):
-    """A flat vector as (node, edge) arrays."""
-    size = np.size(node)
-    return anp.reshape(flat[:size], np.shape(node)), anp.reshape(flat[size:], np.shape(edge))
+    node, edge = _checked(node, edge)
+    return _log_partition(flat(node, edge), *node.shape)
 
 
 def marginals(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(P(z_t = k) (T, K), P(z_t = j, z_t+1 = k) (T - 1, K, K)); differentiable once."""
     node, edge = _checked(node, edge)
-    return _split(_flat_marginals(node, edge), node, edge)
-
-
-def _products(parts):
-    """The reverse-mode rule whose products with g are parts(g, node, edge)."""
-    return lambda argnums, ans, args, kwargs: lambda g: [parts(g, *args)[i] for i in argnums]
-
-
-defvjp_argnums(_log_partition, _products(lambda g, *args: [g * part for part in marginals(*args)]))
-defvjp_argnums(_flat_marginals, _products(lambda g, *args: _split(_flat_tangent(*args, g), *args)))
+    return split(_marginals(flat(node, edge), *node.shape), *node.shape)
 
 
 # hidden Markov models: weighted potentials, and the loss of left-out time steps

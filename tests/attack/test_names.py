@@ -27,6 +27,9 @@ RAISED = "an exception"
 ANNOTATION = "says how an argument is checked: tests/test_declared.py"
 DRAWN = "draws what it is given: matplotlib says what is wrong with it"
 LEFT_OUT = {
+    "chain.differentiable": "makes log_partition and marginals, which are attacked",
+    "chain.flat": "hot: the same call it, with checked potentials",
+    "chain.split": "hot: the same call it",
     "chain.smooth_finite": "hot: engines call it, with checked potentials",
     "acv.CompiledLearner": "its fields go to numba kernels of the user's; its methods are attacked",
     "acv.Derivatives": "hot: engines call it, after methods have checked",

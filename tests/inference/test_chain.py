@@ -66,7 +66,7 @@ def test_a_third_derivative_raises_and_is_not_zero(part):
         "edge": lambda x: chain.log_partition(node, x * edge),
     }
     third = grad(grad(grad(functions[part])))
-    with pytest.raises(NotImplementedError, match="_flat_tangent"):
+    with pytest.raises(NotImplementedError, match="flat_tangent"):
         third(1.0)
 
 
