@@ -35,7 +35,10 @@ class Tagging(ModelDefaults):
     tokens: Tokens
     free: Any
 
-    convex = True
+    @property
+    def convex(self) -> bool:
+        """A sum over what hidden labels may be is not."""
+        return self.scheme is None
 
     def _settle(self, tokens, free):
         """Set tokens and free, and check what comes with them."""
