@@ -75,7 +75,8 @@ class TrafficDerivatives(Derivatives):
         data, weights, smoothed = self._smooth(params, weights)
         quiet, event = data.emission.log_density[:, :, 0]
         tables = data.transition[:, :, 0], *data.emission.score_tables(), event - quiet
-        cross, *moved = _tangents(self._classes.of_site, weights, smoothed.messages, *tables)
+        messages = np.hstack(smoothed.messages)
+        cross, *moved = _tangents(self._classes.of_site, weights, messages, *tables)
         second = data.hessian(smoothed.event, smoothed.statistics)[..., 0]
         second += data.gradient(*moved, whole=0.0)[:, :N_PARAMS]
         cross[~self.model.observed] = 0.0
@@ -90,17 +91,21 @@ class TrafficDerivatives(Derivatives):
             Emission(self._classes, params[None]), params[None], total, self.n_sites
         )
         factor = np.ones((self.n_sites + 1, 2))  # the first: a site before the series
-        factor[1:] = data.scaled[:, self._classes.of_site, 0].T ** weights[:, None]
+        factor[1:] = np.ascontiguousarray(data.scaled[:, :, 0].T)[self._classes.of_site]
+        factor[1:][weights == 0.0] = 1.0
+        if not np.isin(weights, (0.0, 1.0)).all():
+            factor[1:] **= weights[:, None]
         transition = data.transition[:, :, 0]
         ends = np.array([0, len(factor)])
         gamma, filtered, ahead, norm = passes(factor, ends, transition, data.start[:, 0])
         in_event = gamma[:, 1]
-        moves = transition[0, 1] * (filtered[:-1, 0] @ ahead[1:, 1])
+        moves = transition[0, 1] * (filtered[:-1, 0] * ahead[1:, 1]).sum()
         statistics = np.array([in_event[0], in_event[-1], moves, in_event[:-1].sum()])
         event = self._totals(weights * in_event[1:])
-        messages = np.hstack([filtered[:-1], ahead[1:]])
         log_z = np.log(norm).sum(keepdims=True)
-        smoothed = Smoothed(log_z, event[:, None], statistics[:, None], messages=messages)
+        smoothed = Smoothed(
+            log_z, event[:, None], statistics[:, None], messages=(filtered[:-1], ahead[1:])
+        )
         return data, weights, smoothed
 
     def _totals(self, weights):
