@@ -22,7 +22,8 @@ from ..inference.smoothing import Smoothed
 from ..model import FoldProducts, override
 from ..models.crf.derivatives import TaggingDerivatives
 from ..models.crf.tokens import Paths, joined, starts_of
-from ..solvers.inverse import Solvable
+from ..parallel import pieces
+from ..solvers.inverse import HELD, Solvable
 from ..solvers.operators import HessianOperator
 
 POSSIBLE = 1e-12  # the probability of a tag that counts in products
@@ -94,10 +95,13 @@ class FeatureProducts:
     def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """As `FoldProducts`."""
         out = self.model.ridge * vectors
+        together: dict = {}  # the vectors of each term
         for i, row in enumerate(rows):
-            states, transitions = self.model._parts(vectors[i])
             for term in self.terms[row]:
-                out[i] += term.multiply(states, transitions)[self.model.free]
+                together.setdefault(term, []).append(i)
+        for term, numbers in together.items():
+            for part in pieces(len(numbers), max(1, HELD // term.paths.smoothed.gamma.size)):
+                out[numbers[part]] += term.multiply(self.model, vectors[numbers[part]])
         return out
 
     def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -139,16 +143,22 @@ class _Term:
         """What is possible, of tokens and labels."""
         return active_pairs(self.paths.smoothed, self.paths.tokens.starts, POSSIBLE)
 
-    def multiply(self, states: np.ndarray, transitions: np.ndarray) -> np.ndarray:
-        """sum_n weights_n Cov(features) times these, by all pairs of a name and a label."""
-        matrix = self.paths.tokens.matrix
-        cells = self.pairs.frame, self.pairs.state
-        field = matrix @ states
-        arguments = field[cells][:, None], transitions[:, :, None], self.weights[:, None]
-        moved, moves = covariances(self.pairs, *arguments)
-        excess = np.zeros(field.shape)
-        excess[cells] = moved[:, 0]
-        return joined(matrix.T @ excess, moves)
+    def multiply(self, model: Any, vectors: np.ndarray) -> np.ndarray:
+        """sum_n weights_n Cov(features) times each row of vectors (B, D)."""
+        tokens = self.paths.tokens
+        parts = [model._parts(vector) for vector in vectors]
+        tau = np.stack([part.transitions for part in parts], axis=-1)
+        field = tokens.matrix @ np.hstack([part.states for part in parts])
+        field = field.reshape(len(tokens), len(parts), -1)
+        cells = self.pairs.frame, slice(None), self.pairs.state
+        weights = np.repeat(self.weights[:, None], len(parts), axis=1)
+        moved, moves = covariances(self.pairs, np.ascontiguousarray(field[cells]), tau, weights)
+        field[:] = 0.0
+        field[cells] = moved
+        states = tokens.matrix.T @ field.reshape(len(tokens), -1)
+        states = states.reshape(-1, *field.shape[1:])
+        products = [joined(states[:, b], moves[..., b]) for b in range(len(parts))]
+        return np.array(products)[:, model.free]
 
 
 class Preconditioner:
