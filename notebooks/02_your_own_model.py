@@ -26,7 +26,7 @@ from acvbook.studies import own_model
 from acvbook.studies.records import record_nearer
 
 import acvlib as acv
-from acvlib.inference import chain, hidden_chain
+from acvlib.inference import chain
 
 ledger.begin("02_your_own_model", scale, seed)
 rng = np.random.default_rng(seed)
@@ -47,11 +47,11 @@ class Showers:
 
     def objective(self, params, weights):
         factors = self.factors(params)
-        node, edge = hidden_chain.potentials(acv.weighting.keep_latents, weights, *factors)
+        node, edge = chain.potentials(acv.weighting.keep_latents, weights, *factors)
         return -chain.log_partition(node, edge) + np.sum(params**2) / 50
 
     def heldout_loss(self, params, fold):
-        return hidden_chain.heldout_loss(*self.factors(params), fold)
+        return chain.heldout_loss(*self.factors(params), fold)
 
     def initial_params(self, rng):
         return np.array([1.0, 2.0, -4.0])
@@ -59,7 +59,7 @@ class Showers:
 
 # %% [markdown]
 # These are {value}`beyond.byo.lines` lines, counted in the source of the class. {verdict}`beyond.byo.lines` `factors` holds
-# the model: log-densities of each count under each state, the log initial law and the log transitions. `hidden_chain.potentials` puts the weights where scheme A wants them, and `chain.log_partition` sums over all
+# the model: log-densities of each count under each state, the log initial law and the log transitions. `chain.potentials` puts the weights where scheme A wants them, and `chain.log_partition` sums over all
 # paths, twice differentiable. The last term of `objective` is a weak normal prior.
 #
 # Before anything else, check the model. `check_model` compares the gradient, the Hessian and the cross-derivatives with

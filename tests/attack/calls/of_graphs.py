@@ -83,7 +83,6 @@ SUMS = {
     "graph.GraphPosterior.marginals_at": marginals_at,
     "chain.log_partition": chain.log_partition,
     "chain.marginals": chain.marginals,
-    "chain.smooth": chain.smooth,
 }
 for name, function in SUMS.items():
     plain = ON_SMALL if name.startswith("graph") else ON_CHAIN
