@@ -11,7 +11,7 @@ from ..frames import Frames
 from .base import Emission, likely
 
 FLAT = (-1.0, 0.0)  # the `variance_prior` that says nothing
-ENOUGH = 1e-9  # an expected count that second derivatives take: see `curvature.THRESHOLD`
+ENOUGH = 1e-11  # an expected count that second derivatives take: see `curvature.THRESHOLD`
 
 
 class Standardised(Emission):
