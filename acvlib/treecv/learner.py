@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ..checks import in_order_of, real_array
+from ..declared import Whole
 from ..folds.checks import as_fold
 from ..parallel import pieces
 
@@ -15,6 +16,7 @@ MOST = 2**27  # numbers of a state: as much as fits into memory
 # Sums may be reordered, which lets dot products use wide registers; always in the same way.
 FASTMATH = {"reassoc", "contract", "nsz"}
 
+Features = Annotated[int, Whole(1, MOST)]
 Targets = np.ndarray | None  # one value a row, or None where there is nothing to predict
 
 
@@ -32,10 +34,15 @@ class Examples:
 
     def __post_init__(self):
         y = in_order_of(getattr(self.X, "index", None), "y", self.y)
-        X, y = _as_arrays(self.X, y)
-        for name, table in ("X", X), ("y", None if y is None else y[:, None]):
-            if table is not None:
-                _check_finite(name, table)
+        X = _as_floats("X", self.X)
+        if X.ndim != 2:
+            raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
+        _check_finite("X", X)
+        if y is not None:
+            y = _as_floats("y", y)
+            if y.shape != X.shape[:1]:
+                raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
+            _check_finite("y", y[:, None])
         self.__dict__.update(X=X, y=y)
 
     def take(self, rows: np.ndarray) -> "Examples":
@@ -54,25 +61,11 @@ class Examples:
 
 
 def _check_finite(name, table):
-    bad: list[int] = []
-    for part in pieces(len(table), max(1, LOOKED_AT // max(1, table.shape[1]))):
-        wrong = ~np.isfinite(table[part]).all(axis=1)
-        bad += [part.start + row for row in np.flatnonzero(wrong)]
-    if bad:
+    parts = pieces(len(table), max(1, LOOKED_AT // max(1, table.shape[1])))
+    wrong = [~np.isfinite(table[part]).all(axis=1) for part in parts]
+    bad = np.flatnonzero(np.concatenate([np.zeros(0, bool), *wrong]))
+    if bad.size:
         raise ValueError(f"{name} is not finite in {len(bad)} rows, row {bad[0]} the first")
-
-
-def _as_arrays(X, y):
-    """X (n, d) and y (n,) or None as read-only float64."""
-    X = _as_floats("X", X)
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
-    if y is None:
-        return X, None
-    y = _as_floats("y", y)
-    if y.shape != X.shape[:1]:
-        raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
-    return X, y
 
 
 def _as_floats(name, values):

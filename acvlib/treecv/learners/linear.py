@@ -3,13 +3,14 @@
 import numpy as np
 from numba import njit
 
-from ...checks import check_whole, real_number
-from ..learner import FASTMATH, MOST, CompiledLearner
+from ...declared import Positive, declared
+from ..learner import FASTMATH, CompiledLearner, Features
 
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 
 
-def pegasos(n_features: int, regularization: float = 1e-6) -> CompiledLearner:
+@declared
+def pegasos(n_features: Features, regularization: Positive = 1e-6) -> CompiledLearner:
     """Train a linear support vector machine; loss: misclassification, 0 or 1.
 
     With lambda the regularisation and w_1 = 0, row t takes w_t to
@@ -23,8 +24,6 @@ def pegasos(n_features: int, regularization: float = 1e-6) -> CompiledLearner:
 
     Source: Shalev-Shwartz et al. (2011).
     """
-    n_features = check_whole("n_features", n_features, 1, MOST)
-    regularization = real_number("regularization", regularization, above=0.0)
     return CompiledLearner(
         name=f"pegasos({n_features}, regularization={regularization})",
         n_features=n_features,
@@ -73,7 +72,8 @@ def _pegasos_loss(states, at, constants, X, y, start, stop, out):
         out[i] = 1.0 if _margin(states, at, X, y, i) <= 0.0 else 0.0
 
 
-def lsqsgd(n_features: int, step: float) -> CompiledLearner:
+@declared
+def lsqsgd(n_features: Features, step: Positive) -> CompiledLearner:
     """Train least squares by robust stochastic approximation; loss: squared error.
 
         w_(t+1) = P(w_t - alpha 2 (w_t.x_t - y_t) x_t),    w_1 = 0,
@@ -85,8 +85,6 @@ def lsqsgd(n_features: int, step: float) -> CompiledLearner:
 
     Source: Nemirovski et al. (2009), Section 2.2.
     """
-    n_features = check_whole("n_features", n_features, 1, MOST)
-    step = real_number("step", step, above=0.0)
     return CompiledLearner(
         name=f"lsqsgd({n_features}, step={step:.3g})",
         n_features=n_features,

@@ -1,6 +1,5 @@
 """Any scikit-learn estimator with `partial_fit`, as an incremental learner (extra `sklearn`)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +13,13 @@ from ...extras import require
 class PartialFit:
     """Learn by estimator.partial_fit, a call an edge of the tree; the estimator stays as it is.
 
-    classes : every label there can be, for a classifier.
-    row_loss : row_loss(estimator, X, y) -> (m,), by default misclassification or squared error.
+    The loss is misclassification, of a classifier, which needs all labels there can be as
+    `classes`, or else squared error.
     """
 
     __repr__ = one_line
     estimator: Any
     classes: tuple | None = None
-    row_loss: Callable | None = None
 
     def __post_init__(self):
         base = require("sklearn.base", extra="sklearn")
@@ -31,9 +29,11 @@ class PartialFit:
         classifies = base.is_classifier(self.estimator)
         if classifies and self.classes is None:
             raise ValueError("a classifier needs `classes`, all labels: a chunk may lack some")
-        has_loss = classifies or base.is_regressor(self.estimator)
-        if self.row_loss is None and not has_loss:
-            raise ValueError(f"{name} has no usual loss: give row_loss(estimator, X, y)")
+        if not classifies and not base.is_regressor(self.estimator):
+            raise ValueError(
+                f"{name} has no usual loss: give an object with init(), update(state, X, y) and "
+                "loss(state, X, y)"
+            )
 
     def check(self, X: np.ndarray, y: np.ndarray | None) -> None:
         if self.classes is None:
@@ -54,8 +54,6 @@ class PartialFit:
             return state.partial_fit(X, y, **classes)
 
     def loss(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
-        if self.row_loss is not None:
-            return self.row_loss(state, X, y)
         with _finite():
             predicted = state.predict(X)
         return (predicted - y) ** 2 if self.classes is None else (predicted != y).astype(float)

@@ -1,26 +1,28 @@
 """Learners without targets: mini-batch K-means, and density estimation by a histogram."""
 
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 from numba import njit
 
-from ...checks import check_whole, real_array, real_number
-from ..learner import FASTMATH, MOST, CompiledLearner
+from ...declared import Count, Positive, Real, declared
+from ..learner import FASTMATH, MOST, CompiledLearner, Features
 
+Corner = Annotated[np.ndarray, Real("d")]
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 
 
-def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLearner:
+@declared
+def k_means(n_features: Features, n_clusters: Count, batch_size: Count = 1) -> CompiledLearner:
     """Move K centres, at first the first K rows, towards each batch at the rate 1 / rows had.
 
     Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). Rows of a batch
     that is not complete wait in the state, as sums: centres (K, d), their counts (K,), waiting sums
     (K, d), waiting counts (K,), rows seen. Source: Sculley (2010).
     """
-    n_features = check_whole("n_features", n_features, 1, MOST)
-    n_clusters = check_whole("n_clusters", n_clusters, 1, MOST // n_features)
-    check_whole("batch_size", batch_size, 1)
+    if n_clusters > MOST // n_features:
+        raise ValueError(f"n_clusters = {n_clusters} of {n_features} features: more than fit")
     return CompiledLearner(
         name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",
         n_features=n_features,
@@ -107,8 +109,9 @@ def _k_means_loss(states, at, constants, X, y, start, stop, out):
         _, out[i] = _nearest(centres, n_centres, X, i)
 
 
+@declared
 def histogram(
-    lower: np.ndarray, upper: np.ndarray, n_bins: int, pseudo_count: float = 0.5
+    lower: Corner, upper: Corner, n_bins: Count, pseudo_count: Positive = 0.5
 ) -> CompiledLearner:
     """Estimate f(x) = (c(b) + a) / ((n + a B) v), b the cell of x; loss: -log f(x) (Table 1).
 
@@ -116,11 +119,7 @@ def histogram(
     count in the cell nearest to them. State: the counts c (B,), then n. The order of rows does not
     matter: TreeCV is standard cross-validation. pseudo_count : a > 0, added to every cell.
     """
-    lower = np.atleast_1d(real_array("lower", lower))
-    upper = np.atleast_1d(real_array("upper", upper))
-    pseudo_count = real_number("pseudo_count", pseudo_count, above=0.0)
-    n_bins = check_whole("n_bins", n_bins, 1)
-    if lower.shape != upper.shape or lower.ndim > 1 or not len(lower) or not (lower < upper).all():
+    if not (lower < upper).all():
         raise ValueError(f"lower {lower} < upper {upper} must hold, for each feature")
     if n_bins ** len(lower) > MOST:
         raise ValueError(f"{n_bins}^{len(lower)} cells: at most {MOST} fit into memory")
