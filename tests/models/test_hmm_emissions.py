@@ -83,16 +83,6 @@ def test_densities_are_scipys():
         assert_allclose(model.log_densities(params)[4, 1], law.logpmf(y[0][4], mean))
 
 
-def test_inputs_alone_make_no_intercept():
-    y, inputs = choices(np.random.default_rng(7), "bernoulli")
-    with_ones = [np.column_stack([u, np.ones(len(u))]) for u in inputs]
-    own = GLMHMM(y, with_ones, 2, intercept=False)
-    model = GLMHMM(y, inputs, 2)
-    params = 0.3 * np.random.default_rng(8).normal(size=model.n_params)
-    same = own.pack(model.unpack(params))
-    close(own.log_densities(same), model.log_densities(params), 1e-13)
-
-
 def peer_of(model, params):
     """The same HMM in hmmlearn, or None where it has none."""
     named = model.unpack(params)

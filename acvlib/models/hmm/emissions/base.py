@@ -8,7 +8,8 @@ from autograd import grad, jacobian
 from autograd.differential_operators import make_jvp
 from autograd.tracer import isbox
 
-from ....checks import one_line
+from ....checks import one_line, real_array
+from ....declared import Check, Sizes
 from ..frames import Frames
 
 NEGLIGIBLE = 1e-20  # an expected count that no sum of scores would show
@@ -18,6 +19,19 @@ ENOUGH = 1e-9  # gain of a step, relative to the loss, after which the next is n
 
 
 Factors = list[tuple[np.ndarray, np.ndarray]]  # signal (n, o) and inputs (n, i) of outer products
+
+
+class Pair(Check):
+    """Two numbers from these on, such as the shape and the scale, or rate, of a prior."""
+
+    def __init__(self, *least: float) -> None:
+        self.least = least
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> tuple[float, float]:
+        pair = real_array(name, value, 1)
+        if pair.shape != (2,) or (pair < self.least).any():
+            raise ValueError(f"{name} {pair}: must be shape and scale, or rate, from {self.least}")
+        return tuple(pair.tolist())
 
 
 class Emission:

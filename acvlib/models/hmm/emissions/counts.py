@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from ....checks import check_whole, real_array, real_number
+from ....declared import Number, Whole, declared
 from ..frames import check_codes, local_means
 from ..parameters import Simplex
-from .base import Emission, alone, numpy_of
+from .base import Emission, Pair, alone, numpy_of
 
 MOST = 10**5  # categories
 
@@ -27,6 +27,7 @@ class CategoricalParams(NamedTuple):
     probability: np.ndarray
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class Poisson(Emission):
     """A row: log rates (R,), independent. Rates ~ Gamma(shape, rate) of `rate_prior`.
@@ -34,14 +35,8 @@ class Poisson(Emission):
     (1, 0) is flat, shapes above 1 keep rates above 0.
     """
 
-    rate_prior: tuple[float, float] = (1.1, 0.01)
+    rate_prior: Annotated[tuple[float, float], Pair(1.0, 0.0)] = (1.1, 0.01)
     misses_channels = True
-
-    def __post_init__(self):
-        prior = real_array("rate_prior", self.rate_prior, 1)
-        if prior.shape != (2,) or prior[0] < 1.0 or prior[1] < 0.0:
-            raise ValueError(f"rate_prior {prior}: must be a shape from 1 and a rate from 0 on")
-        object.__setattr__(self, "rate_prior", tuple(prior.tolist()))
 
     def prepared(self, x):
         check_codes(x)
@@ -95,6 +90,7 @@ class Poisson(Emission):
         return np.hstack([roots, local_means(roots, frames.starts)])
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class Categorical(Emission):
     """A row: log weights (C,) of the symbols, see `Simplex`; p_k ~ Dirichlet.
@@ -104,17 +100,10 @@ class Categorical(Emission):
     never shows, nan where free.
     """
 
-    n_categories: int | None = None
-    concentration: float = 1.1
+    n_categories: Annotated[int, Whole(1, MOST)] | None = None
+    concentration: Annotated[float, Number(least=1.0)] = 1.1
     fixed: Any = field(default=None, repr=False, compare=False)
     symbols: tuple[float, ...] | None = field(default=None, repr=False)
-
-    def __post_init__(self):
-        concentration = real_number("concentration", self.concentration, least=1.0)
-        object.__setattr__(self, "concentration", concentration)
-        if self.n_categories is not None:
-            n_categories = check_whole("n_categories", self.n_categories, 1, MOST)
-            object.__setattr__(self, "n_categories", n_categories)
 
     def settled(self, x, inputs, weights):
         if x.shape[1] != 1:

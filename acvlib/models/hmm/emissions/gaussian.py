@@ -9,16 +9,15 @@ Source: Ghosh et al. (2020), Eq. 17, which is `AutoRegression`.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ....checks import check_choice
+from ....declared import Flag, OneOf, Whole, declared
 from .base import alone, in_rows, normal, numpy_of
-from .units import Moments, Standardised, checked_width, residual
+from .units import Moments, Standardised, VariancePrior, Width, residual
 
 LOG_2PI = np.log(2.0 * np.pi)
-SHAPES = ("diag", "spherical", "full")
 
 
 class GaussianParams(NamedTuple):
@@ -46,6 +45,7 @@ class AutoRegressionParams(NamedTuple):
     intercept: np.ndarray
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class Gaussian(Standardised):
     """Normal given the p frames before, of (x - centre) / scale, see `units.Standardised`.
@@ -59,17 +59,13 @@ class Gaussian(Standardised):
     tied: one C for all states; order: p.
     """
 
-    mean_scale: float = 100.0
-    variance_prior: tuple[float, float] = (1.0, 0.01)
-    covariance: str = "diag"
-    tied: bool = False
-    order: int = 0
+    mean_scale: Width = 100.0
+    variance_prior: VariancePrior = (1.0, 0.01)
+    covariance: Annotated[str, OneOf("diag", "spherical", "full")] = "diag"
+    tied: Flag = False
+    order: Annotated[int, Whole(0)] = 0
     centre: tuple[float, ...] | float | None = field(default=None, repr=False)
     scale: tuple[float, ...] | float | None = field(default=None, repr=False)
-
-    def __post_init__(self):
-        check_choice("covariance", self.covariance, SHAPES)
-        self.settle("mean_scale", order=0)
 
     @property
     def misses_channels(self):
@@ -247,19 +243,15 @@ class Gaussian(Standardised):
         by_weights = by_weights.reshape(k, inner * q, inner * q)
         if prior:
             by_weights += self.mean_scale**-2 * np.eye(inner * q)
-            spread += np.eye(spread.shape[1]) * self._prior_curvature(rows)[:, None]
+            on = self._on[: spread.shape[1]]
+            tail = np.where(on, 2.0 * np.exp(-2.0 * rows[:, : len(on)] * on), 1.0)
+            once = (np.arange(k) == 0)[:, None] if self.tied else 1.0
+            spread += np.eye(len(on)) * (2.0 * self.variance_prior[1] * tail * once)[:, None]
         shared = np.concatenate([spread, across], axis=2)
         if self.tied:
             return shared, by_weights
         below = np.concatenate([across.swapaxes(1, 2), by_weights], axis=2)
         return shared[:, :0], np.concatenate([shared, below], axis=1)
-
-    def _prior_curvature(self, rows):
-        """Of minus the log prior by the parameters of P, (K, m)."""
-        spread = rows[:, : self._shared.shape[1]]
-        on = self._on[: spread.shape[1]]
-        curvature = 2.0 * self.variance_prior[1] * np.where(on, 2.0 * np.exp(-2.0 * spread * on), 1)
-        return curvature * (np.arange(len(rows)) == 0)[:, None] if self.tied else curvature
 
     def maximise(self, rows, expected):
         """The M-step: W given C, then C given W (Meng and Rubin 1993)."""
@@ -296,9 +288,10 @@ class Gaussian(Standardised):
         return np.linalg.cholesky(np.linalg.inv(spread))
 
 
+@declared
 def AutoRegression(
     order: int = 1,
-    coefficient_sd: float = 1.0,
+    coefficient_sd: Width = 1.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
     **units: Any,
 ) -> Gaussian:
@@ -307,5 +300,4 @@ def AutoRegression(
     coefficient_sd: of the Normal([I, 0 ... 0, 0], coefficient_sd^2) prior of W; units: centre and
     scale.
     """
-    width = checked_width("coefficient_sd", coefficient_sd)
-    return Gaussian(width, variance_prior, "spherical", tied=True, order=order, **units)
+    return Gaussian(coefficient_sd, variance_prior, "spherical", tied=True, order=order, **units)

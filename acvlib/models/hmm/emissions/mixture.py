@@ -5,12 +5,12 @@ A row: log weights (C,) to the last one's, which is 0, then the rows of the C co
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from ....checks import check_whole, real_number
+from ....declared import Number, Whole, declared
 from ..parameters import Simplex, log_softmax
 from ..starts import k_means
 from .base import Emission, alone, in_rows, likely, numpy_of
@@ -26,23 +26,21 @@ class MixtureParams(NamedTuple):
     component: Any
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class Mixture(Emission):
     """Of n_components each; weights ~ Dirichlet(concentration, ...)."""
 
-    n_components: int = 2
+    n_components: Annotated[int, Whole(1, MOST)] = 2
     component: Emission = field(default_factory=Gaussian)
-    concentration: float = 1.1
+    concentration: Annotated[float, Number(least=1.0)] = 1.1
 
     def __post_init__(self):
-        n_components = check_whole("n_components", self.n_components, 1, MOST)
-        object.__setattr__(self, "n_components", n_components)
         part = self.component
         if not isinstance(part, Emission) or part.order or getattr(part, "tied", False):
             raise TypeError(
                 f"component {part!r:.60}: an emission that looks back at none and shares nothing"
             )
-        real_number("concentration", self.concentration, least=1.0)
 
     @property
     def misses_channels(self):

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve
 
+from ....declared import Count, declared
 from .base import alone, normal, numpy_of, outer_rows
 from .gaussian import LOG_2PI
-from .units import Standardised
+from .units import Standardised, VariancePrior, Width
 
 
 class NetworkParams(NamedTuple):
@@ -25,6 +26,7 @@ class NetworkParams(NamedTuple):
     outer: np.ndarray
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class NeuralAutoRegression(Standardised):
     """A network of one hidden layer for each state; every weight ~ Normal(0, weight_sd^2).
@@ -33,18 +35,15 @@ class NeuralAutoRegression(Standardised):
     `units.Standardised`.
     """
 
-    order: int = 1
-    n_hidden: int = 12
-    weight_sd: float = 1.0
-    variance_prior: tuple[float, float] = (1.0, 0.01)
+    order: Count = 1
+    n_hidden: Count = 12
+    weight_sd: Width = 1.0
+    variance_prior: VariancePrior = (1.0, 0.01)
     centre: tuple[float, ...] | float | None = field(default=None, repr=False)
     scale: tuple[float, ...] | float | None = field(default=None, repr=False)
     n_shared = 1
     common_scale = True
     maximise = None  # has no closed form: `fit` climbs by L-BFGS
-
-    def __post_init__(self):
-        self.settle("weight_sd", order=1, n_hidden=1)
 
     def state_shape(self, n_channels):
         n_inner = self.n_hidden * (self.order * n_channels + 1)
