@@ -343,22 +343,6 @@ def test_heldout_losses_are_those_of_chains(case):
         assert_allclose(model.heldout_loss(params, fold), expected, rtol=1e-9)
 
 
-def test_preconditioner_inverts_the_complete_data_information(case):
-    """Exactly so for linear emissions with all states known: one state, nothing is hidden."""
-    model, _ = case
-    one = HMM(model.sequences, 1, model.emission, model.sites, dense_limit=0)
-    params = 0.4 * np.random.default_rng(5).normal(size=one.n_params)
-    is_full = getattr(model.emission, "covariance", "") == "full" and model.emission.order
-    if not isinstance(model.emission, Gaussian) or is_full:
-        pytest.skip("its curvature may be indefinite")
-    held, params = one.hold(params)
-    products = held.derivatives.products(params[None], WHOLE)
-    vectors = np.random.default_rng(6).normal(size=(3, len(params)))
-    rows = np.zeros(3, int)
-    solved = products.precondition(products.multiply(vectors, rows), rows)
-    assert_allclose(solved, vectors, rtol=1e-8)
-
-
 @pytest.mark.parametrize("name", BUILDS)
 def test_objective_equals_enumeration(name):
     rng = np.random.default_rng(4)

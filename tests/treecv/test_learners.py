@@ -111,9 +111,6 @@ def test_order_does_not_matter_to_a_histogram(table, k):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: learners.pegasos(4, 0.0), "regularization = 0.0"),
-        (lambda: learners.lsqsgd(4, -1.0), "step = -1.0"),
-        (lambda: learners.k_means(4, 0), "n_clusters = 0"),
         (lambda: learners.histogram([0], [0], 5), "lower"),
         (lambda: learners.PartialFit(SVC()), "SVC has no partial_fit"),
         (lambda: learners.PartialFit(SGDClassifier()), "needs `classes`"),
@@ -159,22 +156,13 @@ def test_kernels_are_reached_only_with_rows_and_columns_that_are_there(table, na
     """A kernel does not look: what is not there would be read from, or written to, other memory."""
     learner = COMPILED[name]
     state = learner.init()
-    broken = np.array(table.X)
-    broken[7, 2] = np.nan
     for call in (learner.update, learner.loss):
         with pytest.raises(ValueError, match="X has 2000 features, and the learner 4"):
             call(state, np.ones((300, 2_000)), table.y)
-        with pytest.raises(ValueError, match=r"X has shape \(4,\)"):
-            call(state, np.ones(4), table.y)
         with pytest.raises(ValueError, match=r"y has shape \(299,\), not \(300,\)"):
             call(state, table.X, table.y[1:])
         with pytest.raises(ValueError, match="is not of"):
             call(state[1:], table.X, table.y)
-        with pytest.raises(ValueError, match="X is not finite in 1 rows, row 7 the first"):
-            call(state, broken, table.y)
-        if learner.needs:
-            with pytest.raises(ValueError, match="the learner needs"):
-                call(state, table.X, None)
     np.testing.assert_array_equal(state, learner.init())
 
 
