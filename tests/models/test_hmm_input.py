@@ -88,8 +88,6 @@ def test_a_masked_frame_is_missing():
     assert len({objective(model) for model in models}) == 1
     masked[8, 0] = np.ma.masked
     assert GaussianHMM(masked, 2).frames.seen[8].tolist() == [0.0, 1.0]
-    with pytest.raises(ValueError, match="frame 8 of sequence 0: .* or wholly masked"):
-        GaussianHMM(masked, 2, covariance="full")
     ints = np.ma.masked_equal([1, 2, -(2**60), 4, 1, 3], -(2**60))  # what is masked is not counted
     assert GaussianHMM(ints, 2).observed.sum() == 5
 
@@ -148,24 +146,6 @@ def test_one_state_is_a_normal_sample():
     found = model.unpack(acv.fit(model).params).emission
     assert_allclose([found.mean[0, 0], found.sd[0, 0]], [x.mean(), x.std()], rtol=0.05)
     assert np.isfinite(fold_losses(x)).all()
-
-
-@pytest.mark.parametrize("n_states", [2, 3])
-@pytest.mark.parametrize("odds", [700.0, 745.0, 746.0, 2000.0, 1e5])
-def test_derivatives_are_finite_however_unlikely_a_state(n_states, odds):
-    model = GaussianHMM(regimes(), n_states)
-    folds = acv.folds.Folds([[3], [30, 31]])
-    for sign in (-1.0, 1.0):
-        params = model.initial_params()
-        params[0] = sign * odds
-        params[model.n_chain - 1] = -sign * odds
-        value, gradient = model.derivatives.value_and_gradient(params, np.ones(60))
-        hessian = np.asarray(model.derivatives.hessian(params, np.ones(60)))
-        cross = model.derivatives.cross(params, folds)
-        assert np.isfinite(value)
-        assert np.isfinite(gradient).all()
-        assert np.isfinite(hessian).all()
-        assert np.isfinite(cross).all()
 
 
 def test_derivatives_equal_autograd_where_the_only_path_is_unlikely():
