@@ -26,11 +26,14 @@ from .em import climbed
 from .emissions import Emission, Gaussian
 from .frames import Frames, check_channels, make_frames, read_sequences
 from .parameters import HMMParams, Parameters
-from .posterior import HiddenStates, ImpossibleSequence, check_explained, hidden_states
-from .prediction import Predictions
+from .posterior import (
+    HiddenStates,
+    ImpossibleSequence,
+    Predictions,
+    check_explained,
+    hidden_states,
+)
 from .starts import in_order, k_means, random_half
-
-__all__ = ["HMM", "HMMParams", "ImpossibleSequence"]
 
 IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
 STAY = 0.9  # share of a start's transition probability that stays in its state
