@@ -52,7 +52,7 @@ def _ordered(rows, start, stop, seed):
     return 0, stop - start
 
 
-def descend(update, test, fork, constants, X, y, bounds, first, last, seed, states, rows, losses):
+def _descend(update, test, fork, constants, X, y, bounds, first, last, seed, states, rows, losses):
     """Write the losses of all models below a node with model states[0]; count the rows learnt.
 
     Model states[d] leaves out chunks firsts[d] ... lasts[d]. A copy learns the right half of them
@@ -94,7 +94,7 @@ _TEST = types.FunctionType(void(*_MODEL, int64, int64, _VECTOR))
 _FORK = types.FunctionType(void(_STATES, int64))
 _NODE = (_VECTOR, _X, _Y, _ROWS, int64, int64, int64)
 _SIGNATURE = int64(_UPDATE, _TEST, _FORK, *_NODE, _STATES, _ROWS, _VECTOR)
-_descend = njit(_SIGNATURE, cache=True, nogil=True)(descend)  # once for all learners
+_compiled = njit(_SIGNATURE, cache=True, nogil=True)(_descend)  # once for all learners
 
 
 @njit(cache=True, nogil=True)
@@ -147,7 +147,7 @@ class Failed(NamedTuple):
 
 
 class _Methods:
-    """The steps of `descend` for a learner in Python, which may raise."""
+    """The steps of `_descend` for a learner in Python, which may raise."""
 
     def __init__(self, learner, leaves):
         self.learner = learner
@@ -207,7 +207,7 @@ def follow(
     path, first, last = node
     height = 2 + int(last - first).bit_length()
     if isinstance(learner, CompiledLearner):
-        run: Any = _descend
+        run: Any = _compiled
         steps: Any = (learner.update_kernel, learner.loss_kernel, _copy_row, learner.constants)
         states: Any = np.tile(learner.initial, (height, 1))
         failures = []
@@ -215,7 +215,7 @@ def follow(
     else:
         n_leaves = last - first + 1
         methods = _Methods(learner, track(range(n_leaves), label, n_leaves) if label else ())
-        run = descend
+        run = _descend
         steps = methods.update, methods.test, methods.fork, None
         states = [learner.init(), *[None] * height]
         failures = methods.failures

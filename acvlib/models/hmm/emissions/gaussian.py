@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ....declared import Flag, OneOf, Whole, declared
+from ..frames import Frames
 from .base import alone, in_rows, normal, numpy_of
 from .units import Moments, Standardised, VariancePrior, Width, residual
 
@@ -106,7 +107,7 @@ class Gaussian(Standardised):
     def n_shared(self):
         return self._shared.shape[1] if self.tied and self.scale else 0
 
-    def state_shape(self, n_channels):
+    def state_shape(self, n_channels: int):
         q = self.order * n_channels + 1
         if self._is_isotropic:
             return n_channels, q  # the same for each row of W
@@ -132,7 +133,7 @@ class Gaussian(Standardised):
             [np.broadcast_to(spread, (len(weights), spread.shape[1])), in_rows(weights)]
         )
 
-    def unpack(self, rows, n_channels):
+    def unpack(self, rows: np.ndarray, n_channels: int):
         centre, scale = self._units
         P, weights = self._parts(rows)
         P = P[:1] if self.tied else P
@@ -149,7 +150,7 @@ class Gaussian(Standardised):
         kind = CovarianceParams if self.covariance == "full" else GaussianParams
         return kind(level, spread)
 
-    def pack(self, named):
+    def pack(self, named: Any):
         centre, scale = self._units
         n = len(scale)
         if self.order:
@@ -166,7 +167,7 @@ class Gaussian(Standardised):
         precision = np.linalg.inv(np.reshape(spread, (-1, n, n)) / np.outer(scale, scale))
         return self._rows(np.linalg.cholesky(precision), np.dstack([lags, level / scale]))
 
-    def minus_log_prior(self, rows):
+    def minus_log_prior(self, rows: Any):
         xp = numpy_of(rows)
         shape, scale = self.variance_prior
         m = self._shared.shape[1]
@@ -188,7 +189,7 @@ class Gaussian(Standardised):
         n = len(self.scale)
         return np.eye(n, self.order * n + 1) * (self.order > 0)
 
-    def log_densities(self, rows, frames):
+    def log_densities(self, rows: Any, frames: Frames):
         xp = numpy_of(rows)
         P, weights = self._parts(rows)
         logs = xp.log(xp.diagonal(P, axis1=-1, axis2=-2)) - np.log(self._units[1]) - 0.5 * LOG_2PI
@@ -198,7 +199,7 @@ class Gaussian(Standardised):
             squares.append(xp.einsum("nr,nr->n", gap, gap))
         return xp.dot(frames.seen, logs.T) - 0.5 * xp.stack(squares, axis=1)
 
-    def score_factors(self, rows, k, frames):
+    def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
         P, weights = (part[0] for part in self._parts(rows[k : k + 1]))
         gap = residual(weights, frames)
         u = gap @ P
@@ -211,17 +212,17 @@ class Gaussian(Standardised):
         slopes = np.where(self._on, P[..., *self._places] * products - count, -products)
         return slopes @ self._shared
 
-    def expected(self, rows, frames, mass):
+    def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray):
         return Moments(self._parts(rows)[1], frames, mass)
 
-    def slopes(self, rows, expected):
+    def slopes(self, rows: np.ndarray, expected: Any):
         P, _ = self._parts(rows)
         i, j = self._places
         products = (expected.squares @ P)[:, i, j]
         by_spread = self._by_spread(P, products, expected.count[:, i])
         return np.hstack([by_spread, in_rows(P @ P.swapaxes(1, 2) @ expected.met)])
 
-    def information(self, rows, expected, prior):
+    def information(self, rows: np.ndarray, expected: Any, prior: bool):
         P, weights = self._parts(rows)
         k, n, q = weights.shape
         i, j = self._places
@@ -253,10 +254,10 @@ class Gaussian(Standardised):
         below = np.concatenate([across.swapaxes(1, 2), by_weights], axis=2)
         return shared[:, :0], np.concatenate([shared, below], axis=1)
 
-    def maximise(self, rows, expected):
+    def maximise(self, rows: np.ndarray, expected: Any):
         """The M-step: W given C, then C given W (Meng and Rubin 1993)."""
         P, weights = self._parts(rows)
-        n = len(self.scale)
+        n = weights.shape[1]
         covariance = np.linalg.inv(P @ P.swapaxes(1, 2))
         if self.covariance == "full":  # each axis of C on its own, then each channel
             spreads, axes = np.linalg.eigh(covariance)

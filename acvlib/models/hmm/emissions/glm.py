@@ -6,7 +6,7 @@ Source: Ashwood et al. (2022), Mice alternate between discrete strategies, Natur
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -14,7 +14,7 @@ from scipy.special import expit, gammaln
 
 from ....checks import LARGEST
 from ....declared import Number, OneOf, Whole, declared
-from ..frames import check_codes, local_means
+from ..frames import Frames, check_codes, local_means
 from .base import Emission, in_rows, normal, numpy_of
 
 
@@ -39,7 +39,7 @@ class GLM(Emission):
     centre: tuple[float, ...] | None = field(default=None, repr=False)
     scale: tuple[float, ...] | None = field(default=None, repr=False)
 
-    def settled(self, x, inputs, weights):
+    def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         if self.scale is not None:
             return self
         whole = np.isfinite(inputs).all(axis=1)
@@ -51,20 +51,20 @@ class GLM(Emission):
             scale = np.where(squares > 0.0, np.sqrt(squares), 1.0)
         return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
 
-    def prepared(self, x):
+    def prepared(self, x: np.ndarray):
         check_codes(x, 2 if self.family == "bernoulli" else None)
         return x
 
-    def prepared_inputs(self, inputs):
+    def prepared_inputs(self, inputs: np.ndarray):
         return (inputs - np.array(self.centre)) / np.array(self.scale)
 
-    def state_shape(self, n_channels):
+    def state_shape(self, n_channels: int):
         return 1, n_channels * (self.n_inputs + 1)
 
-    def unpack(self, rows, n_channels):
+    def unpack(self, rows: np.ndarray, n_channels: int):
         return GLMParams(rows.reshape(len(rows), n_channels, -1) @ self._to_units())
 
-    def pack(self, named):
+    def pack(self, named: Any):
         return in_rows(named.weights @ np.linalg.inv(self._to_units()))
 
     def _to_units(self):
@@ -74,11 +74,11 @@ class GLM(Emission):
         change[:-1, -1] = -np.array(self.centre) / scale
         return change
 
-    def minus_log_prior(self, rows):
+    def minus_log_prior(self, rows: Any):
         value, slopes = normal(rows, 0.0, self.weight_sd**-2)
         return value.sum(axis=-1), slopes
 
-    def log_density(self, row, frames):
+    def log_density(self, row: Any, frames: Frames):
         xp = numpy_of(row)
         eta = self._eta(row, frames)
         if self.family == "bernoulli":
@@ -87,10 +87,10 @@ class GLM(Emission):
             terms = frames.x * eta - xp.exp(eta) - gammaln(frames.x + 1.0)
         return xp.sum(terms, axis=1)
 
-    def score_factors(self, rows, k, frames):
+    def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
         return [(frames.x - self._mean(rows[k], frames), frames.design)]
 
-    def information(self, rows, expected, prior):
+    def information(self, rows: np.ndarray, expected: Any, prior: bool):
         matrices = []
         for row, (frames, mass) in zip(rows, expected, strict=True):
             mean = self._mean(row, frames)
@@ -99,7 +99,7 @@ class GLM(Emission):
             matrices.append(block_diag(*blocks) + prior * self.weight_sd**-2 * np.eye(len(row)))
         return np.zeros((len(rows), 0, rows.shape[1])), np.array(matrices)
 
-    def features(self, frames):
+    def features(self, frames: Frames):
         """Around a frame, the scores of one regression for all."""
         everyone = np.zeros(len(frames.x), int)
         pooled = self.start(frames, everyone, 1)

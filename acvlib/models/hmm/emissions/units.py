@@ -47,7 +47,7 @@ class Standardised(Emission):
         centre, scale = (tuple(unit) if np.ndim(unit) else unit for unit in units.tolist())
         self.__dict__.update(centre=centre, scale=scale)
 
-    def settled(self, x, inputs, weights):
+    def settled(self: Any, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         """With centre and scale of the observed frames, unless it has some."""
         n = x.shape[1]
         if self.centre is None:
@@ -64,7 +64,7 @@ class Standardised(Emission):
         """Centre and scale as arrays (2, R)."""
         return np.array([self.centre, self.scale])
 
-    def prepared(self, x):
+    def prepared(self, x: np.ndarray):
         """(x - centre) / scale."""
         return (x - self._units[0]) / self._units[1]
 
