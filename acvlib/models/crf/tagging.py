@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...checks import real_array
 from ...folds import Folds
 from ...inference.smoothing import best_states
 from ...model import ModelDefaults, checked, number_or_array
@@ -27,8 +28,6 @@ class Tagging(ModelDefaults):
     tokens: Tokens
     free: Any
 
-    convex = True
-
     def _settle(self, tokens, free):
         """Set tokens and free, and check what comes with them."""
         object.__setattr__(self, "tokens", tokens)
@@ -42,6 +41,11 @@ class Tagging(ModelDefaults):
         object.__setattr__(self, "ridge", ridge)
         weights = site_weights(self.sample_weight, len(tokens.lengths), "sentence")
         object.__setattr__(self, "sample_weight", weights)
+
+    @property
+    def convex(self) -> bool:
+        """A sum over what hidden labels may be is not."""
+        return self.scheme is None
 
     @property
     def sites(self) -> str:
@@ -97,7 +101,7 @@ class Tagging(ModelDefaults):
     def predict(self, params: np.ndarray, sentences: Sequence[Any] | None = None) -> list:
         """The most probable tags (T_n,) of each sentence: the model's own, or others like them."""
         tokens = self._tokens_of(sentences)
-        states, transitions = self._parts(params)
+        states, transitions = self._parts(real_array("params", params, 1))
         none = np.zeros(tokens.n_labels)
         scores = tokens.matrix @ states + tokens.offset
         best = best_states(scores, tokens.starts, none, transitions, none)
