@@ -272,12 +272,9 @@ class Gaussian(Standardised):
         moves = np.linalg.solve(gram, groups.swapaxes(2, 3)).swapaxes(2, 3)
         weights = weights + axes @ moves.reshape(weights.shape)
         squares, _ = expected.about(weights)
-        return self._rows(self._likeliest(squares, expected.count), weights)
-
-    def _likeliest(self, squares, count):
-        """P of the C with the highest posterior density, given sums of squares and counts (K, .)"""
+        count = expected.count
         shape, scale = self.variance_prior
-        unit = np.eye(len(self.scale))
+        unit = np.eye(n)
         if self.covariance == "spherical":
             squares = squares.trace(axis1=1, axis2=2)[:, None, None] * unit
             count = count.sum(axis=1, keepdims=True)
@@ -286,7 +283,7 @@ class Gaussian(Standardised):
         if self.tied:
             squares, count = (part.sum(axis=0, keepdims=True) for part in (squares, count))
         spread = (squares + 2.0 * scale * unit) / (count[:, :, None] + 2.0 * (shape + 1.0))
-        return np.linalg.cholesky(np.linalg.inv(spread))
+        return self._rows(np.linalg.cholesky(np.linalg.inv(spread)), weights)
 
 
 @declared
