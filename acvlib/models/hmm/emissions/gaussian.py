@@ -36,10 +36,7 @@ class CovarianceParams(NamedTuple):
 
 
 class AutoRegressionParams(NamedTuple):
-    """sd, one number if all have one, or a covariance; coefficients (K, p, R, R): B_k^m;
-
-    intercept (K, R): b_k.
-    """
+    """sd (one number if all have one) or covariance; coefficients (K, p, R, R), intercept (K, R)."""
 
     sd: Any
     coefficients: np.ndarray
