@@ -36,7 +36,7 @@ class CovarianceParams(NamedTuple):
 
 
 class AutoRegressionParams(NamedTuple):
-    """sd (one number if all have one) or covariance; coefficients (K, p, R, R), intercept (K, R)."""
+    """sd or covariance, of all if tied; coefficients (K, p, R, R): B_k^m; intercept (K, R): b_k."""
 
     sd: Any
     coefficients: np.ndarray
