@@ -1,5 +1,6 @@
 """What an HMM asks of an emission, and what it has where a class does not say otherwise."""
 
+from functools import cached_property
 from typing import Any
 
 import autograd.numpy as anp
@@ -11,6 +12,7 @@ from autograd.tracer import isbox
 from ....checks import one_line, real_array
 from ....declared import Check, Sizes
 from ..frames import Frames
+from ..parameters import Simplex
 
 NEGLIGIBLE = 1e-20  # an expected count that no sum of scores would show
 MAX_STEPS = 10  # of Newton's method in one M-step
@@ -137,6 +139,16 @@ class Emission:
             every = jacobian(lambda rows: self.minus_log_prior(rows)[1])(rows)
             matrices += np.einsum("kekf->kef", every)
         return matrices[:, : self.n_shared], matrices[:, self.n_shared :, self.n_shared :]
+
+    @cached_property
+    def _laws(self) -> dict[int, Simplex]:
+        return {}
+
+    def _law(self, n_states: int, n_entries: Any, concentration: float, fixed: Any = None):
+        """The `Simplex` of the log weights in the rows of all states, made once."""
+        if n_states not in self._laws:
+            self._laws[n_states] = Simplex((n_states, n_entries), concentration, fixed)
+        return self._laws[n_states]
 
     def check_optimum(self, rows: np.ndarray, expected: Any) -> None:
         """Raise `NoFiniteOptimum` where parameters run to infinity."""

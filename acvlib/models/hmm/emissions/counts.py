@@ -1,7 +1,6 @@
 """Counts, x_tr | z_t = k ~ Poisson(rate_kr), and codes, x_t | z_t = k ~ Categorical(p_k)."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -130,16 +129,9 @@ class Categorical(Emission):
     def has_zeros(self):
         return self.fixed is not None and bool((np.asarray(self.fixed) == 0.0).any())
 
-    @cached_property
-    def _laws(self):
-        return {}
-
     def law(self, n_states: int) -> Simplex:
         """Of all rows."""
-        if n_states not in self._laws:
-            shape = n_states, self.n_categories
-            self._laws[n_states] = Simplex(shape, self.concentration, self.fixed)
-        return self._laws[n_states]
+        return self._law(n_states, self.n_categories, self.concentration, self.fixed)
 
     def state_shape(self, n_channels: int):
         return 1, self.n_categories

@@ -4,7 +4,6 @@ A row: log weights (C,) to the last one's, which is 0, then the rows of the C co
 """
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -60,15 +59,9 @@ class Mixture(Emission):
     def state_shape(self, n_channels: int):
         return 1, self.n_components * (1 + np.prod(self.component.state_shape(n_channels)))
 
-    @cached_property
-    def _laws(self):
-        return {}
-
     def law(self, n_states: int) -> Simplex:
         """Of the weights."""
-        if n_states not in self._laws:
-            self._laws[n_states] = Simplex((n_states, self.n_components), self.concentration)
-        return self._laws[n_states]
+        return self._law(n_states, self.n_components, self.concentration)
 
     def kept(self, n_states: int, n_channels: int):
         inner = self.component.kept(n_states * self.n_components, n_channels)
