@@ -21,7 +21,7 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import warnings
 
 import numpy as np
@@ -30,11 +30,9 @@ from acvbook.studies import future, records
 
 import acvlib as acv
 
+ledger.begin("12_future", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
-
-# %% tags=["remove-cell"]
-ledger.begin("12_future", scale, seed)
 
 # %% [markdown]
 # ## Five-minute counts

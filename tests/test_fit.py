@@ -69,8 +69,7 @@ def test_fit_starts_where_it_is_told_or_where_the_rng_says():
 
 def test_newton_decrement_is_the_distance_to_the_optimum_in_standard_errors():
     optimum, shift = RIDGE.solution(np.ones(60)), np.array([0.2, 0.0, -0.1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         fit = acv.fit_at(RIDGE, optimum + shift)
     length = np.sqrt(shift @ (X.T @ X + np.eye(3)) @ shift)
     rows = fit.params - np.array([np.zeros(3), shift])

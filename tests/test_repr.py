@@ -78,7 +78,7 @@ HELD = {
     "a user's model": Quadratic(),
     "Examples": EXAMPLES,
     "pegasos": PEGASOS,
-    "PartialFit": acv.learners.PartialFit(SGDClassifier(), (0, 1), lambda model, X, y: y),
+    "PartialFit": acv.learners.PartialFit(SGDClassifier(), (0, 1)),
     "treecv": acv.treecv(PEGASOS, EXAMPLES, 5),
     "cv_result": acv.approx_cross_validate(LOGISTIC, X, Y)["cv_result"],
     "Tuned": acv.approx_tune(LOGISTIC, X, Y, MANY),

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from ..checks import LARGEST, real_array
 from ..model import checked, own_copy
-from ..models.crf.tagging import Tagging
+from ..models.crf import Tagging
 from ..models.crf.tokens import FeatureParams, Tokens, joined
 from ..weighting import site_weights
 from .sparse_crf import FeatureDerivatives

@@ -177,7 +177,8 @@ def numbered(name: str, labels: Any) -> tuple[np.ndarray, list]:
     except (TypeError, ValueError):  # lists, arrays, pandas.NA
         usable = False
     if not usable:
-        raise ValueError(f"{name} of shape {np.shape(labels)}: give one a site, none of them nan")
+        shape = getattr(labels, "shape", (len(values),))
+        raise ValueError(f"{name} of shape {shape}: give one a site, none of them nan")
     order = list(dict.fromkeys(values))
     with suppress(TypeError):  # of several types
         order = sorted(order)

@@ -36,13 +36,13 @@ _jit = njit(
 class Factors(NamedTuple):
     """Densities without their scale: `scaled` (M, K), each row with maximum 1; `log_scale` (M,).
 
-    Where no state is possible, the row is 0. log_density (M, K): where they are known, what
-    `scaled` may have lost to underflow.
+    Where no state is possible, the row is 0. log_density (M, K): what `scaled` may have lost to
+    underflow.
     """
 
     scaled: np.ndarray
     log_scale: np.ndarray
-    log_density: np.ndarray | None = None
+    log_density: np.ndarray
 
 
 class Smoothed(NamedTuple):
@@ -110,8 +110,6 @@ def underflows(density: Factors, potentials: list[np.ndarray]) -> bool:
         return False
     rare = density.scaled < np.exp(-UNLIKELY)
     forbidden = any((part == -np.inf).any() for part in potentials)
-    if density.log_density is None:
-        return forbidden
     finite = density.log_density[rare] > -np.inf
     return bool(finite.any() and (forbidden or not finite.all()))
 
@@ -193,11 +191,7 @@ def _smooth_in_logarithms(density, starts, log_start, log_transition, log_end):
     pairs = np.zeros((n_sites, n_states, n_states))
     log_z = np.empty(len(starts) - 1)
     transition = np.exp(log_transition - log_transition.max())
-    node = density.log_density
-    if node is None:
-        with np.errstate(divide="ignore"):
-            node = np.log(density.scaled) + density.log_scale[:, None]
-    node = node.copy()
+    node = density.log_density.copy()
     node[starts[:-1]] += log_start
     node[starts[1:] - 1] += log_end
     for n, (first, stop) in enumerate(pairwise(starts)):
@@ -239,7 +233,13 @@ def _pair_sums(filtered, ahead, starts):
 
 
 @_jit
-def best_states(log_density, starts, log_start, log_transition, log_end):
+def best_states(
+    log_density: np.ndarray,
+    starts: np.ndarray,
+    log_start: np.ndarray,
+    log_transition: np.ndarray,
+    log_end: np.ndarray,
+) -> np.ndarray:
     """The most probable states of every sequence, (M,), by Viterbi's recursion."""
     n_sites, n_states = log_density.shape
     best = np.empty(n_sites, np.int64)

@@ -6,7 +6,7 @@ import gmpy2
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles.campaign import campaign, rows
+from oracles.campaign import rows
 from oracles.high_precision import LONG, expanded, refit, sites_of, solved
 
 import acvlib as acv
@@ -53,14 +53,6 @@ def assert_inside(certificate, exact, slack=1e-9):
     if seen.all():
         low, high = certificate.interval
         assert low - slack <= exact.loss <= high + slack
-
-
-def test_no_bound_is_broken_by_problems_made_to_break_it():
-    found = campaign(250, np.random.default_rng(0))
-    for hazard, (_, certified, distance, loss) in found.items():
-        assert distance <= 1.0, hazard
-        assert loss <= 1.0 + 1e-9, hazard  # places within intervals are divided by their widths
-        assert certified, hazard
 
 
 @pytest.mark.parametrize("family", ["logistic", "poisson", "multinomial"])

@@ -15,10 +15,6 @@ TODAY = [
         "GaussianHMM: mostly at rest; GaussianHMM: quiet levels far apart; GaussianHMM; "
         "GLMHMM; AutoRegressiveHMM",
     ),
-    (
-        "starts",
-        "one start alone, without a word",
-        "GaussianHMM: of four states",
-    ),
+    ("starts", "one start alone, without a word", "GaussianHMM: of four states"),
 ]
 NOT_YET = {(law, name): why for law, why, names in TODAY for name in names.split("; ")}

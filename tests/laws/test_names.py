@@ -1,4 +1,7 @@
-"""Law 3: what has names is aligned by them or refused; answers come back under the user's names."""
+"""Law 3: what has names is aligned by them or refused; answers come back under the user's names.
+
+Parts of a folder, and a target beside a frame: tests/rows.
+"""
 
 import networkx
 import numpy as np
@@ -166,7 +169,13 @@ def test_groups_are_what_is_equal(name):
         if name == "by_class":
             make = lambda own: acv.folds.by_class(own, 1, 0)  # noqa: E731
         if not refused(make, labels):
-            assert {tuple(fold.tolist()) for fold in make(labels)} == expected, labels
+            made = make(labels)
+            assert {tuple(fold.tolist()) for fold in made} == expected, labels
+            if name == "leave_group_out":
+                assert all(
+                    labels[fold[0]] == own for own, fold in zip(made.labels, made, strict=True)
+                )
+                assert made[[1]].labels.tolist() == made.labels.tolist()[1:2]
 
 
 @cases("names", ["HiddenMRF"], "of nodes")
@@ -211,21 +220,3 @@ def test_states_are_matched_before_they_are_compared(name):
             assert worst < 1e-4
 
     hold(check, 2, seed=SEEDS)
-
-
-@cases("names", ["Examples"], "of rows of a target")
-def test_a_target_beside_a_frame_is_aligned_with_it(name):
-    frame = pd.DataFrame(np.arange(20.0).reshape(10, 2), columns=["a", "b"])
-    target = pd.Series(np.arange(10.0)).sample(frac=1, random_state=0)
-    if not refused(acv.Examples.of, frame, target):
-        assert np.array_equal(acv.Examples.of(frame, target).y, np.arange(10.0))
-
-
-@cases("names", ["Examples"], "of parts of a folder")
-def test_parts_of_a_folder_are_in_the_order_of_their_numbers(name, tmp_path):
-    """part.10 comes after part.9, as Dask writes them."""
-    for number in range(11):
-        part = pd.DataFrame({"a": [2.0 * number, 2.0 * number + 1]})
-        part.to_parquet(tmp_path / f"part.{number}.parquet")
-    read = acv.Examples.of(str(tmp_path), np.arange(22.0))
-    assert np.array_equal(np.ravel(read.X), np.arange(22.0))

@@ -11,7 +11,7 @@ sentences, and own is -log p(hidden labels | x, all others).
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,23 +23,10 @@ from ...parallel import in_blas_threads
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check, hide_labels
 from .blocks import Blocks
-from .moments import covariances
-from .tokens import Paths, Tokens, portions, starts_of
+from .tokens import Paths, portions, starts_of
 
 PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
 SPREAD = 300.0  # nats between scores of a token, or params of a kind: products of two stay in range
-
-
-class Touched(NamedTuple):
-    """The sentences that folds touch: of fold o those numbered bounds[o] ... bounds[o + 1] - 1.
-
-    weights (N,): s of each; rows: where the omitted sites are, if these are tokens.
-    """
-
-    tokens: Tokens
-    weights: np.ndarray
-    bounds: np.ndarray
-    rows: np.ndarray | None = None
 
 
 class TaggingDerivatives(Derivatives):
@@ -98,7 +85,7 @@ class TaggingDerivatives(Derivatives):
         def of_piece(rows):
             sentences = np.arange(rows.start, rows.stop)
             paths = self._paths(params, self.model.tokens.take(sentences))
-            return covariances(paths, coefficients[rows], np.array([0, len(sentences)]))[0]
+            return paths.covariances(coefficients[rows], np.array([0, len(sentences)]))[0]
 
         pieces = portions(self.model.tokens.lengths, PIECE)
         matrix = sum(in_blas_threads(of_piece, pieces))
@@ -110,12 +97,16 @@ class TaggingDerivatives(Derivatives):
     # folds
 
     def _touched(self, folds, known=0.0):
-        """`Touched`; omitted labels of tokens are known with these weights."""
+        """The sentences that folds touch, and their weights (N,); omitted labels weigh `known`.
+
+        Then the bounds of the folds: of fold o those are bounds[o] ... bounds[o + 1] - 1; and the
+        rows of the omitted sites.
+        """
         tokens = self.model.tokens
         omitted = np.concatenate(list(folds))
         if not self.model.scheme:
             s = self.model.sample_weight[omitted]
-            return Touched(tokens.take(omitted), s, starts_of(folds.sizes))
+            return tokens.take(omitted), s, starts_of(folds.sizes), None
         n_sentences = len(tokens.lengths)
         first = n_sentences * np.repeat(np.arange(len(folds)), folds.sizes)
         pairs, place = np.unique(first + tokens.sentence_of[omitted], return_inverse=True)
@@ -128,7 +119,7 @@ class TaggingDerivatives(Derivatives):
             ruled_out = np.log(hide_labels(label, touched.tags, tokens.n_labels))
         touched.offset = touched.offset + ruled_out
         bounds = np.searchsorted(fold, np.arange(len(folds) + 1))
-        return Touched(touched, self.model.sample_weight[sentence], bounds, rows)
+        return touched, self.model.sample_weight[sentence], bounds, rows
 
     def _own_sums(self, params, folds, known=0.0):
         """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
@@ -145,7 +136,7 @@ class TaggingDerivatives(Derivatives):
     def _own_covariances(self, params, folds, known=0.0):
         """sum_n s_n Cov(features) over the sentences that each fold touches, (n_folds, D, D)."""
         tokens, s, bounds, _ = self._touched(folds, known)
-        return covariances(self._paths(params, tokens), s, bounds)
+        return self._paths(params, tokens).covariances(s, bounds)
 
     def _by_portions(self, function: Callable, folds: Folds) -> list:
         """[function(rows)] for slices of all folds, on threads."""
@@ -217,13 +208,12 @@ class TaggingDerivatives(Derivatives):
 
     def _losses(self, params, folds):
         """-log p(z_n | x_n), or -log p(z_t | x, labels outside the fold), of folds end to end."""
-        touched = self._touched(folds)
-        paths = self._paths(params, touched.tokens)
+        tokens, _, _, rows = self._touched(folds)
+        paths = self._paths(params, tokens)
         if not self.model.scheme:
             return paths.values
-        tags = touched.tokens.tags[touched.rows]
         with np.errstate(divide="ignore"):  # below 1e-308 a probability is 0, its loss infinite
-            return -np.log(paths.smoothed.gamma[touched.rows, tags])
+            return -np.log(paths.smoothed.gamma[rows, tokens.tags[rows]])
 
     @override
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:

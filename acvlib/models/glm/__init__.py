@@ -144,6 +144,8 @@ class GLM(ModelDefaults):
         if isinstance(family, Multinomial) or isinstance(family, str) and family == "multinomial":
             if np.any(self.offset):
                 raise ValueError("offset: one number for all scores of 'multinomial' is no change")
+            if self.y.ndim == 2:
+                raise ValueError(f"y {self.y.shape} must be (n,), the class of each row")
             y = classes_of(self.y)
             return y, Multinomial(max(2, y.max() + 1))
         family = family_of(family)

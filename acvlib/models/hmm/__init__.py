@@ -26,11 +26,14 @@ from .em import climbed
 from .emissions import Emission, Gaussian
 from .frames import Frames, check_channels, make_frames, read_sequences
 from .parameters import HMMParams, Parameters
-from .posterior import HiddenStates, ImpossibleSequence, check_explained, hidden_states
-from .prediction import Predictions
+from .posterior import (
+    HiddenStates,
+    ImpossibleSequence,
+    Predictions,
+    check_explained,
+    hidden_states,
+)
 from .starts import in_order, k_means, random_half
-
-__all__ = ["HMM", "HMMParams", "ImpossibleSequence"]
 
 IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
 STAY = 0.9  # share of a start's transition probability that stays in its state
@@ -85,17 +88,21 @@ class HMM(Parameters, Predictions, ModelDefaults):
         order = self.emission.order
         context = order if self.context is None else check_whole("context", self.context, order)
         sequences = read_sequences(self.sequences, context)
-        if self.sites is None:
-            object.__setattr__(self, "sites", "steps" if len(sequences) == 1 else "sequences")
-        if self.sites == "steps" and isinstance(self.sequences, list) and len(sequences) == 1:
+        single = len(sequences) == 1
+        sites = self.sites or ("steps" if single else "sequences")
+        weights = self.sample_weight
+        if single and sites == "steps" and isinstance(self.sequences, list):
             index = getattr(self.sequences[0], "index", None)
-            weight = in_order_of(index, "sample_weight", self.sample_weight)
-            object.__setattr__(self, "sample_weight", weight)
-        object.__setattr__(self, "context", context)
-        object.__setattr__(self, "sequences", sequences)
-        self._weigh()
-        for name in ("concentration", "fixed"):
-            object.__setattr__(self, name, getattr(self.chain_prior, name))
+            weights = in_order_of(index, "sample_weight", weights)
+        self.__dict__.update(context=context, sequences=sequences, sites=sites)
+        weights = weighting.site_weights(weights, self.n_sites)
+        law = self.chain_prior
+        self.__dict__.update(
+            sample_weight=weights,
+            emission=self._settled(weights),
+            concentration=law.concentration,
+            fixed=law.fixed,
+        )
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             few = f"{seen} observed frames cannot support {self.n_states} states"
@@ -105,24 +112,20 @@ class HMM(Parameters, Predictions, ModelDefaults):
             if held.shape != (self.n_nuisance,):
                 raise ValueError(f"held {held.shape}: must be ({self.n_nuisance},): see hold()")
             held.setflags(write=False)
-            object.__setattr__(self, "held", held)
+            self.__dict__.update(held=held)
 
-    def _weigh(self):
-        """Check the sample weights; give the emission what it takes from frames that have one."""
-        weights = weighting.site_weights(self.sample_weight, self.n_sites)
-        object.__setattr__(self, "sample_weight", weights)
+    def _settled(self, weights):
+        """The emission with what it takes from frames that have a sample weight."""
         lengths = [len(x) for x in self.sequences]
         if self.sites == "sequences":
             of_frames = np.repeat(weights, lengths)
         else:
-            n_sites = np.array(lengths) - self.context
-            parts = np.split(weights, np.cumsum(n_sites)[:-1])
+            parts = np.split(weights, np.cumsum(np.array(lengths) - self.context)[:-1])
             of_frames = np.concatenate([np.pad(w, (self.context, 0), "edge") for w in parts])
         every = np.concatenate(self.sequences)[of_frames > 0.0]
         x, inputs = np.split(every, [self.n_channels], axis=1)
         check_channels(x)
-        settled = self.emission.settled(x, inputs, of_frames[of_frames > 0.0])
-        object.__setattr__(self, "emission", settled)
+        return self.emission.settled(x, inputs, of_frames[of_frames > 0.0])
 
     # sites
 

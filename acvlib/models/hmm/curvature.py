@@ -16,7 +16,7 @@ from ...parallel import pieces
 from .emissions.base import along, summed
 from .posterior import HiddenStates
 
-THRESHOLD = 1e-9  # of a posterior that counts: H and J are off by up to 1e-6 of their size
+THRESHOLD = 1e-11  # of a posterior that counts: H and J are off by up to 1e-8 of their size
 ROUGH = 1e-4  # the same of rough products
 AT_ONCE = 128  # directions; more would only need more memory
 SUBNORMAL = 1e-30  # single precision below this is multiplied slowly

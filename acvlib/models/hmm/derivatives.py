@@ -1,12 +1,14 @@
 """Derivatives of an `HMM` under scheme A: with Hessians in memory, or as products with vectors."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from joblib import delayed
 from scipy.special import logsumexp
 
 from ...derivatives import Derivatives, at, each_fold
+from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...model import override
 from ...parallel import parallel, pieces
@@ -28,12 +30,12 @@ class HMMDerivatives(Derivatives):
         self.matrix_free = model.n_params > model.dense_limit
 
     @override
-    def value_and_gradient(self, params, weights):
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray):
         hidden = hidden_states(self.model, params, weights)
         return hidden.value(), hidden.gradient()
 
     @override
-    def cross(self, params, folds):
+    def cross(self, params: np.ndarray, folds: Folds):
         if self.model.sites == "sequences":
             return -self._of_folds_alone(params, folds)[1]
         whole = self._whole(params)
@@ -47,7 +49,7 @@ class HMMDerivatives(Derivatives):
         return np.concatenate(parts)
 
     @override
-    def fold_gradients(self, params, folds, values=True):
+    def fold_gradients(self, params: np.ndarray, folds: Folds, values: bool = True):
         if not self._shared(params, folds):
             return super().fold_gradients(params, folds, values)
         whole = self._whole(params)
@@ -55,25 +57,27 @@ class HMMDerivatives(Derivatives):
         return whole.value() - of_folds[0], whole.gradient() - of_folds[1]
 
     @override
-    def hessian(self, params, weights):
+    def hessian(self, params: np.ndarray, weights: np.ndarray):
         if self.matrix_free:
             return super().hessian(params, weights)
         return DenseHessian(_dense(hidden_states(self.model, params, weights)))
 
     @override
-    def fold_hessians(self, params, folds, damping=0.0, whole=None):
+    def fold_hessians(
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
+    ):
         if self.matrix_free or not self._shared(params, folds):
             return super().fold_hessians(params, folds, damping, whole)
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
 
-        def alone(point, fold):
+        def alone(point: np.ndarray, fold: np.ndarray):
             return _dense(states_of_sequences(self.model, point, fold))
 
         lost = each_fold(alone, params, folds, "Hessians")
         return DenseFolds(np.asarray(whole.damped(damping)) - np.array(lost))
 
     @override
-    def products(self, params, folds):
+    def products(self, params: np.ndarray, folds: Folds):
         if self._shared(params, folds):
             own = [Curvature(states_of_sequences(self.model, params, fold)) for fold in folds]
             return Products([Curvature(self._whole(params))], own, folds)
@@ -84,7 +88,7 @@ class HMMDerivatives(Derivatives):
         return Products(points)
 
     @override
-    def heldout_gradients(self, params, folds):
+    def heldout_gradients(self, params: np.ndarray, folds: Folds):
         points = zip(params, folds.omitted, folds.scored, strict=True)
         jobs = (delayed(self._heldout_gradient)(*each) for each in points)
         return np.array(parallel()(jobs))
@@ -102,7 +106,7 @@ class HMMDerivatives(Derivatives):
         return -(Curvature(left).of_fields(field[None])[0] + left.emitted(gamma * field))
 
     @override
-    def prior_gradients(self, params):
+    def prior_gradients(self, params: np.ndarray):
         law = self.model.chain_prior
         slopes = []
         for chain, rows in map(self.model.split, params):
@@ -120,7 +124,7 @@ class HMMDerivatives(Derivatives):
     def _of_folds_alone(self, params, folds):
         """(values (n,), gradients (n, D)) of the sequences of each fold alone."""
 
-        def alone(point, fold):
+        def alone(point: np.ndarray, fold: np.ndarray):
             hidden = states_of_sequences(self.model, point, fold)
             return hidden.value(), hidden.gradient()
 
@@ -146,7 +150,7 @@ class Products:
         rough = [] if accurate else [point.rough for point in points]
         self.rough = None if accurate else Products(rough, own, folds, self)
 
-    def multiply(self, vectors, rows):
+    def multiply(self, vectors: np.ndarray, rows: np.ndarray):
         if self.own is None:
             return self._each(Curvature.multiply, vectors, rows)
         out = self.points[0].multiply(vectors, [self.folds[row] for row in rows])
@@ -154,7 +158,7 @@ class Products:
             out[i] -= self.own[row].complete(vectors[i : i + 1])[0]
         return out
 
-    def precondition(self, vectors, rows):
+    def precondition(self, vectors: np.ndarray, rows: np.ndarray):
         """The inverse complete-data information, of all but for blocks that a fold changes."""
         if self.accurate is not self:
             return self.accurate.precondition(vectors, rows)

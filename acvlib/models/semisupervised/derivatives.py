@@ -1,7 +1,7 @@
 """Losses of a score f against a label y, and closed forms of a `SemiSupervised` model."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -46,7 +46,7 @@ class SemiSupervisedDerivatives(Derivatives):
     hessians_first = True  # a Hessian costs little more than a gradient
     chord_rate = 0.01
 
-    def __init__(self, model):
+    def __init__(self, model: Any):
         super().__init__(model)
         self._loss = LOSSES[model.loss]
         self._x = model.energy.features[model.labelled]

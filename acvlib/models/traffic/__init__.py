@@ -18,7 +18,7 @@ from ...declared import Integers, Is, declared
 from ...derivatives import derivatives_of
 from ...folds import Folds
 from ...folds.folds import emptied
-from ...inference import chain, hidden_chain
+from ...inference import chain
 from ...inference.two_state import N_PARAMS
 from ...model import ModelDefaults, checked
 from ...trials import NoFiniteOptimum
@@ -204,7 +204,7 @@ class PoissonTraffic(ModelDefaults):
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params)."""
         log_chain = self.log_densities(params), *self.log_chain(params)
-        node, edge = hidden_chain.potentials(self.scheme, weights, *log_chain)
+        node, edge = chain.potentials(self.scheme, weights, *log_chain)
         return -chain.log_partition(node, edge) - self.log_prior(params)
 
     @checked
@@ -216,7 +216,7 @@ class PoissonTraffic(ModelDefaults):
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
         initial, transition = self.log_chain(params)
-        return hidden_chain.heldout_loss(self.log_densities(params), initial, transition, fold)
+        return chain.heldout_loss(self.log_densities(params), initial, transition, fold)
 
 
 def _log_density(params, counts, days):

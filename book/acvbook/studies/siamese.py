@@ -76,17 +76,11 @@ def predicted(model, full, folds):
         steps = {m.__name__: m(full, folds, damping=full.metric.damping).params for m in methods}
     _, rest = model.derivatives.value_and_gradient(full.params, np.ones(model.n_sites))
     steps["frozen_newton"] += full.metric.solve(rest)
-    steps["gradient"] = full.params - _as_long(
-        model.derivatives.cross(full.params, folds), steps["infinitesimal_jackknife"] - full.params
-    )
+    directions = model.derivatives.cross(full.params, folds)
+    lengths = np.linalg.norm(steps["infinitesimal_jackknife"] - full.params, axis=1)
+    lengths = lengths / np.linalg.norm(directions, axis=1)
+    steps["gradient"] = full.params - directions * lengths[:, None]
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
-
-
-def _as_long(directions, moves):
-    """The directions, each as long as its move."""
-    return (
-        directions * (np.linalg.norm(moves, axis=1) / np.linalg.norm(directions, axis=1))[:, None]
-    )
 
 
 @one_torch_thread
@@ -159,12 +153,6 @@ def agreement(losses, moves):
         row[f"size.{rung}"] = float((losses[rung] - losses.full) @ actual / (actual @ actual))
         row[f"theta.{rung}"] = float(moves[rung])
     return row
-
-
-def by_damping(model, training, seed, fold, dampings, rung="infinitesimal_jackknife"):
-    """`agreement` of one rung on one split for several dampings, see `fitted`, one row each."""
-    rows = {d: agreement(*one_split(model, training, seed, fold, d)) for d in dampings}
-    return pd.DataFrame(rows).T[[f"r_difference.{rung}", f"size.{rung}"]].rename_axis("damping")
 
 
 def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):

@@ -1,5 +1,6 @@
 """What an HMM asks of an emission, and what it has where a class does not say otherwise."""
 
+from functools import cached_property
 from typing import Any
 
 import autograd.numpy as anp
@@ -8,8 +9,10 @@ from autograd import grad, jacobian
 from autograd.differential_operators import make_jvp
 from autograd.tracer import isbox
 
-from ....checks import one_line
+from ....checks import one_line, real_array
+from ....declared import Check, Sizes
 from ..frames import Frames
+from ..parameters import Simplex
 
 NEGLIGIBLE = 1e-20  # an expected count that no sum of scores would show
 MAX_STEPS = 10  # of Newton's method in one M-step
@@ -18,6 +21,19 @@ ENOUGH = 1e-9  # gain of a step, relative to the loss, after which the next is n
 
 
 Factors = list[tuple[np.ndarray, np.ndarray]]  # signal (n, o) and inputs (n, i) of outer products
+
+
+class Pair(Check):
+    """Two numbers from these on, such as the shape and the scale, or rate, of a prior."""
+
+    def __init__(self, *least: float) -> None:
+        self.least = least
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> tuple[float, float]:
+        pair = real_array(name, value, 1)
+        if pair.shape != (2,) or (pair < self.least).any():
+            raise ValueError(f"{name} {pair}: must be shape and scale, or rate, from {self.least}")
+        return tuple(pair.tolist())
 
 
 class Emission:
@@ -123,6 +139,16 @@ class Emission:
             every = jacobian(lambda rows: self.minus_log_prior(rows)[1])(rows)
             matrices += np.einsum("kekf->kef", every)
         return matrices[:, : self.n_shared], matrices[:, self.n_shared :, self.n_shared :]
+
+    @cached_property
+    def _laws(self) -> dict[int, Simplex]:
+        return {}
+
+    def _law(self, n_states: int, n_entries: Any, concentration: float, fixed: Any = None):
+        """The `Simplex` of the log weights in the rows of all states, made once."""
+        if n_states not in self._laws:
+            self._laws[n_states] = Simplex((n_states, n_entries), concentration, fixed)
+        return self._laws[n_states]
 
     def check_optimum(self, rows: np.ndarray, expected: Any) -> None:
         """Raise `NoFiniteOptimum` where parameters run to infinity."""
