@@ -59,10 +59,10 @@ def from_hmmlearn(
         raise ValueError(f"this {kind} is not fitted: call its fit(X, lengths) first")
     if np.ndim(X) != 2:
         raise ValueError(f"X {np.shape(X)}: 2-d, as hmmlearn takes it")
-    parts = real_array("lengths", [len(X)] if lengths is None else lengths, ndim=1)
-    if (parts % 1.0).any():
-        raise ValueError(f"lengths {parts.tolist()} must be whole numbers")
-    sequences = read_sequences((X, parts), 0)
+    counts = real_array("lengths", [len(X)] if lengths is None else lengths, ndim=1)
+    if (counts % 1.0).any():
+        raise ValueError(f"lengths {counts.tolist()} must be whole numbers")
+    sequences = read_sequences((X, counts), 0)
     n_channels = sequences[0].shape[1]
     expected = 1 if kind == "CategoricalHMM" else fitted.n_features
     if n_channels != expected:
