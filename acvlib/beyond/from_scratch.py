@@ -114,8 +114,11 @@ def from_scratch(
     agreeing = np.zeros(len(run.folds), int)
     rejected = np.full(len(run.folds), "", object)
 
+    seed = int(rng.integers(2**31))
+
     def refit(n, fold):
-        restarts = fit_restarts(_without(run.derivatives, fold, fit.params), n_starts, rng)
+        of_sites = np.random.default_rng([seed, *fold])  # the same wherever the fold stands
+        restarts = fit_restarts(_without(run.derivatives, fold, fit.params), n_starts, of_sites)
         found.evaluations["fits"] += n_starts
         agreeing[n] = restarts.agreeing
         rejected[n] = reasons(restarts.rejected)
