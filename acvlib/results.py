@@ -13,7 +13,6 @@ from .declared import Check, Sizes
 from .derivatives import derivatives_of
 from .extras import require
 from .folds import Folds
-from .folds.checks import end_to_end
 from .scores import HeldOutLosses
 from .trials import UnconvergedFit
 
@@ -112,7 +111,7 @@ class CVResult(HeldOutLosses):
 
     @cached_property
     def _pairs(self):
-        sites, sizes = end_to_end(self.folds.scored)
+        sites, sizes = self.folds.scored.sites, self.folds.scored.sizes
         if isinstance(self.losses, np.ndarray) and self.losses.ndim == 2:  # a row a fold
             losses = self.losses.ravel()
             given = np.full(*self.losses.shape)

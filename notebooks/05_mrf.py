@@ -212,7 +212,7 @@ for ax, rung in zip(
     axes, ("no_adjustment", "infinitesimal_jackknife", "frozen_newton"), strict=True
 ):
     gap = np.full(len(june), np.nan)
-    gap[folds.table[:, 0]] = abs(
+    gap[folds.omitted.sites] = abs(
         field.results[rung].fold_losses - field.results["exact"].fold_losses
     )
     label = f"{figures.RUNGS[rung].label}: log₁₀ error (nats)"
@@ -222,7 +222,7 @@ figures.save(fig, "mrf_where", june)
 # %% tags=["remove-cell"]
 ij, exact = field.results["infinitesimal_jackknife"], field.results["exact"]
 order = np.argsort(-abs(ij.fold_losses - exact.fold_losses))
-where = mrf.with_neighbours(june.edges, folds.table[order[:10], 0])
+where = mrf.with_neighbours(june.edges, folds.omitted.sites[order[:10]])
 ledger.record("ghosh.fig3.where", where, june)
 
 # %% [markdown]

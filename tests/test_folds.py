@@ -42,7 +42,7 @@ def test_forms_of_the_same_folds_are_the_same_in_their_order(form):
 def test_a_table_has_a_fold_in_each_row(kind):
     table = np.array([[3, 1], [4, 0]], kind)
     assert Folds.of(table, 10).same_as(Folds([[3, 1], [4, 0]]))
-    assert Folds(table).table.dtype == np.int64
+    assert Folds(table)[0].dtype == np.int64
 
 
 SEQUENCE = "folds must be a sequence of integer arrays"
@@ -191,12 +191,12 @@ class Steps:
     [
         folds.leave_one_out,
         lambda model: folds.k_fold(model, 3, 0),
-        lambda model: folds.blocked(model, 3, 1),
+        lambda model: folds.k_fold(model, 3, buffer=1),
         lambda model: folds.leave_future_out(model, [5]),
         lambda model: folds.iid(model, 30, 2, 0),
         lambda model: folds.contiguous(model, 30, 2, 0),
         lambda model: folds.leave_group_out(np.repeat([1, 2], 6)),
-        lambda model: folds.by_class(np.repeat([1, 2], 6), 1, 0),
+        lambda model: folds.leave_group_out(np.repeat([1, 2], 6), rng=0),
         lambda model: folds.from_splitter(4, np.zeros(12)),
         lambda model: folds.regions(12, [(0, 1)], 2, 0),
     ],

@@ -127,13 +127,12 @@ def test_every_scheme_gives_sound_folds(case, data):
     k = data.draw(st.integers(2, 4))
     classes = np.arange(n_sites) % 4
     shuffled = folds.k_fold(n_sites, k, rng, observed)
-    by_class = folds.by_class(classes, 2, rng, observed)
+    by_class = folds.leave_group_out(classes, observed=observed, per_fold=2, rng=rng)
     iid = folds.iid(n_sites, 30, 5, rng, observed)
     partitions = [
         folds.leave_one_out(n_sites, observed),
         folds.k_fold(n_sites, k, observed=observed),
         shuffled,
-        folds.blocked(n_sites, k, observed=observed),
         by_class,
         folds.leave_group_out(classes, observed=observed),
     ]
@@ -151,7 +150,7 @@ def test_every_scheme_gives_sound_folds(case, data):
 @given(series(), st.integers(2, 4), st.integers(0, 60))
 def test_blocks_are_omitted_with_their_buffers_and_scored_without(case, k, buffer):
     n_sites, observed = case
-    drawn = folds.blocked(n_sites, k, buffer, observed)
+    drawn = folds.k_fold(n_sites, k, None, observed, buffer)
     blocks = folds.k_fold(n_sites, k, observed=observed)
     assert_array_equal(np.concatenate(blocks), np.flatnonzero(observed))  # contiguous
     for block, omitted, scored in zip(blocks, drawn.omitted, drawn.scored, strict=True):
@@ -244,7 +243,7 @@ def test_without_long_gaps_blocks_are_drawn_as_ever():
         lambda rng: folds.k_fold(20, 4, rng),
         lambda rng: folds.iid(20, 20, 3, rng),
         lambda rng: folds.contiguous(20, 20, 3, rng),
-        lambda rng: folds.by_class(np.arange(20) // 4, 2, rng),
+        lambda rng: folds.leave_group_out(np.arange(20) // 4, per_fold=2, rng=rng),
     ],
 )
 def test_a_seed_stands_for_its_generator(draw):
@@ -317,20 +316,20 @@ REFUSED = {
     "fractional n_sites": lambda: folds.k_fold(10.0, 2),
     "k": lambda: folds.k_fold(10, 2.5),
     "k of the observed": lambda: folds.k_fold(10, 9, observed=HOLES),
-    "buffer": lambda: folds.blocked(10, 2, 0.5),
+    "buffer": lambda: folds.k_fold(10, 2, buffer=0.5),
     "percent": lambda: folds.iid(50, 100, 3, RNG),
     "percent nan": lambda: folds.contiguous(50, float("nan"), 3, RNG),
     "less than a site": lambda: folds.iid(50, 1, 3, RNG),
     "n_folds": lambda: folds.contiguous(10, 20, 2.5, RNG),
     "rng": lambda: folds.contiguous(10, 20, 3, np.random),
     "rng None": lambda: folds.iid(10, 20, 3, None),
-    "rng, bootstrap": lambda: folds.bootstrap_weights(10, 3, 0.5),
+    "buffer, shuffled": lambda: folds.k_fold(10, 2, 0, buffer=1),
     "observed numbers": lambda: folds.leave_one_out(4, [3, 0, 1, 2]),
     "observed nan": lambda: folds.leave_one_out(3, [1.0, np.nan, 0.0]),
     "observed of others": lambda: folds.leave_one_out(12, HOLES),
     "none observed": lambda: folds.iid(10, 20, 3, RNG, np.zeros(10, bool)),
-    "classes nan": lambda: folds.by_class([1.0, np.nan, 2.0, 3.0], 1, RNG),
-    "per_fold": lambda: folds.by_class([1, 2, 3], 3, RNG),
+    "classes nan": lambda: folds.leave_group_out([1.0, np.nan, 2.0, 3.0]),
+    "per_fold": lambda: folds.leave_group_out([1, 2, 3], per_fold=3),
     "one group": lambda: folds.leave_group_out([1, 1, 1]),
     "labels None": lambda: folds.leave_group_out([1, None, 2]),
     "labels of lists": lambda: folds.leave_group_out([[1], [2]]),
@@ -343,7 +342,7 @@ REFUSED = {
     "edges twice": lambda: folds.balls(4, [(0, 1), (1, 0)], 1),
     "edges of three": lambda: folds.balls(4, [(0, 1, 2)], 1),
 }
-REASON = "must be|rng =|of shape|has shape|less than one site|no site is|one group|one above 0"
+REASON = "must be|which rng|rng =|of shape|has shape|less than one site|no site is|one group|one above 0"
 
 
 @pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import simulate_traffic
 
 import acvlib as acv
-from acvlib.folds import Folds, balls, blocked, leave_future_out, weights
+from acvlib.folds import Folds, balls, k_fold, leave_future_out, weights
 from acvlib.methods.ladder import METHODS
 from acvlib.models import GLM, GaussianHMM, HiddenMRF, LinearChainCRF, PoissonTraffic, TrafficPrior
 from acvlib.weighting import keep_latents
@@ -37,7 +37,7 @@ def hmm():
         hidden[left] = x[left]
         return replace(model, sequences=[hidden])
 
-    return model, model, blocked(60, 5, buffer=3, observed=model.observed), without
+    return model, model, k_fold(model, 5, buffer=3), without
 
 
 def traffic():

@@ -2,24 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..checks import MOST, check_kind, check_whole
 from ..declared import Check, Sizes
-from .checks import (
-    NOT_SITES,
-    Flags,
-    Known,
-    Sites,
-    as_fold,
-    as_sites,
-    check_range,
-    check_scored,
-    end_to_end,
-)
+from .checks import NOT_SITES, Flags, Sites, as_fold, observed_mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +26,8 @@ class Folds:
     (n_folds,): the user's name of each fold, such as the group that it leaves out, or None.
     """
 
-    omitted: Sites
-    scored: Sites = None
+    omitted: Any
+    scored: Any = None
     n_sites: int | None = None
     labels: Any = None
     sites: str = ""
@@ -46,12 +36,15 @@ class Folds:
         if isinstance(self.omitted, Folds):
             raise ValueError("these are Folds already: use them as they are")
         n_sites = MOST if self.n_sites is None else check_whole("n_sites", self.n_sites, 1)
-        omitted = as_sites(self.omitted, n_sites)
+        omitted = Sites.of(self.omitted, n_sites)
         scored = omitted
         if self.scored is not None:
-            scored = as_sites(self.scored, MOST)
-            check_scored(omitted, scored)
-            scored = omitted if _same(omitted, scored) else scored
+            scored = Sites.of(self.scored)
+            if len(omitted) != len(scored):
+                raise ValueError(f"{len(omitted)} folds are omitted, {len(scored)} are scored")
+            reason = "which it does not omit from the fit: what was fitted cannot be held out"
+            scored.refuse(~np.isin(scored.keys, omitted.keys), f"scores site {{}}, {reason}")
+            scored = omitted if np.array_equal(omitted.keys, scored.keys) else scored
         labels = self.labels
         if labels is not None:
             labels = np.empty(len(self.labels), object)  # numbers and texts stay what they are
@@ -76,39 +69,31 @@ class Folds:
             raise ValueError(f"{made}: {remedy}")
         if not len(folds):
             raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
-        every = check_range(folds.omitted, known.n)
+        omitted = folds.omitted
+        omitted.check_range(known.n)
         n_observed = known.observed.sum()
         everything = f"leaves out all {n_observed} observed sites: nothing is left to fit"
-        every.refuse(every.sizes == 0, f"{NOT_SITES}: it is empty")
-        every.refuse(~known.observed[every.sites], "holds site {}, which is missing: drop it")
-        every.refuse(every.sizes == n_observed, everything)
-        if folds.scored is not folds.omitted:
-            scores = end_to_end(folds.scored)
-            scores.refuse(scores.sizes == 0, "scores no site: drop it")
+        omitted.refuse(omitted.sizes == 0, f"{NOT_SITES}: it is empty")
+        omitted.refuse(~known.observed[omitted.sites], "holds site {}, which is missing: drop it")
+        omitted.refuse(omitted.sizes == n_observed, everything)
+        folds.scored.refuse(folds.scored.sizes == 0, "scores no site: drop it")
         return folds
 
     def __repr__(self) -> str:
         few = self.scored is not self.omitted
-        scored = f", {_span(end_to_end(self.scored).sizes)} of them scored" if few else ""
+        scored = f", {_span(self.scored.sizes)} of them scored" if few else ""
         return f"Folds({len(self):,} folds of {_span(self.sizes)} sites{scored})"
 
     def __len__(self) -> int:
         return len(self.omitted)
 
     def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, int | np.integer):
-            return self.omitted[rows]
-        numbers = np.arange(len(self))[rows]
-
-        def part_of(sites: Sites) -> Sites:
-            if isinstance(sites, np.ndarray):
-                return sites[numbers]
-            return [sites[number] for number in numbers]
-
-        omitted = part_of(self.omitted)
-        scored = omitted if self.scored is self.omitted else part_of(self.scored)
+        omitted = self.omitted[rows]
+        if isinstance(omitted, np.ndarray):
+            return omitted
+        scored = omitted if self.scored is self.omitted else self.scored[rows]
         part = object.__new__(Folds)  # a part of what was checked needs no other check
-        labels = None if self.labels is None else self.labels[numbers]
+        labels = None if self.labels is None else self.labels[rows]
         part.__dict__.update(self.__dict__, omitted=omitted, scored=scored, labels=labels)
         return part
 
@@ -116,42 +101,67 @@ class Folds:
         return iter(self.omitted)
 
     @property
-    def table(self) -> np.ndarray | None:
-        """The omitted sites as an array (n_folds, size), where they are held as one."""
-        return self.omitted if isinstance(self.omitted, np.ndarray) else None
-
-    @property
     def sizes(self) -> np.ndarray:
         """How many sites each fold omits, (n_folds,)."""
-        return end_to_end(self.omitted).sizes
+        return self.omitted.sizes
 
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
-        check_whole("n_sites", n_sites, 1)
-        sites, sizes = check_range(self.omitted, n_sites)
-        ends = np.append(0, np.cumsum(sizes))
-        return csr_matrix((np.ones(len(sites)), sites, ends), (len(self), n_sites))
+        omitted = self.omitted
+        if n_sites != self.n_sites:
+            omitted.check_range(check_whole("n_sites", n_sites, 1))
+        ones = np.ones(len(omitted.sites))
+        return csr_matrix((ones, omitted.sites, omitted.ends), (len(omitted.sizes), n_sites))
 
     def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """Take from the losses of all omitted sites, fold by fold, those of the scored sites."""
         if self.scored is self.omitted:
             return losses
-        picked = []
-        for each, omitted, scored in zip(losses, self.omitted, self.scored, strict=True):
-            order = np.argsort(omitted, kind="stable")
-            places = np.searchsorted(omitted, scored, sorter=order)
-            picked.append(np.asarray(each)[order[places]])
-        return picked
+        order = np.argsort(self.omitted.keys, kind="stable")
+        places = np.searchsorted(self.omitted.keys, self.scored.keys, sorter=order)
+        return self.split(np.concatenate(losses)[order[places]])
 
     def split(self, losses: np.ndarray) -> Sequence[np.ndarray] | np.ndarray:
         """Part losses of the scored sites, end to end, into those of each fold."""
-        if isinstance(self.scored, np.ndarray):
-            return losses.reshape(self.scored.shape)
-        return np.split(losses, np.cumsum(end_to_end(self.scored).sizes)[:-1])
+        sizes = self.scored.sizes
+        if (sizes == sizes[0]).all():
+            return losses.reshape(len(sizes), sizes[0])
+        return np.split(losses, self.scored.ends[1:-1])
 
     def same_as(self, other: "Folds") -> bool:
-        """Whether both omit and score the same sites."""
-        return _same(self.omitted, other.omitted) and _same(self.scored, other.scored)
+        """Whether both omit and score the same sites, in the same order."""
+        pairs = (self.omitted, other.omitted), (self.scored, other.scored)
+        return all(np.array_equal(a.keys, b.keys) and len(a) == len(b) for a, b in pairs)
+
+
+class Known(NamedTuple):
+    """How many sites there are, which are observed (n,), and what they are: "rows", "steps", ..."""
+
+    n: int
+    observed: np.ndarray
+    sites: str
+
+    @classmethod
+    def of(cls, n_sites: Any, observed: Flags = None) -> "Known":
+        """Of a number of sites, or of a model, which knows what is observed and of what kind."""
+        n = check_whole("n_sites", getattr(n_sites, "n_sites", n_sites), 1)
+        observed = getattr(n_sites, "observed", None) if observed is None else observed
+        kind = getattr(n_sites, "sites", "")
+        return cls(n, observed_mask(n, observed), kind if isinstance(kind, str) else "")
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The observed sites."""
+        return np.flatnonzero(self.observed)
+
+    def between(self, start: int, end: int) -> np.ndarray:
+        """The observed sites from start to end, which is excluded, as far as there are any."""
+        start = max(start, 0)
+        return start + np.flatnonzero(self.observed[start:end])
+
+    def folds(self, omitted: Any, scored: Any = None) -> Folds:
+        """Folds of these sites."""
+        return Folds(omitted, scored, self.n, sites=self.sites)
 
 
 class OfModel(Check):
@@ -167,11 +177,10 @@ ModelFolds = Annotated[Folds, OfModel()]
 
 def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
     """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
-    check_whole("n_sites", n_sites, 1)
+    w = np.ones(check_whole("n_sites", n_sites, 1))
     omitted = as_fold(sites, "the set of sites")
-    w = np.ones(n_sites)
     if omitted.size and (omitted.min() < 0 or omitted.max() >= n_sites):
-        check_range([omitted], n_sites)  # which raises
+        Sites(omitted, np.array([len(omitted)])).check_range(n_sites)  # which raises
     w[omitted] = 0.0
     return w
 
@@ -187,11 +196,6 @@ def emptied(folds: Folds, members: np.ndarray) -> tuple[int, int] | None:
     left = counts - folds.indicator(len(members)) @ members.astype(float)
     gone = np.argwhere(left == 0.0)
     return (int(gone[0, 0]), int(gone[0, 1])) if len(gone) else None
-
-
-def _same(a, b):
-    """Whether two lists of folds hold the same sites in the same order."""
-    return all(map(np.array_equal, end_to_end(a), end_to_end(b)))
 
 
 def _span(sizes):

@@ -18,7 +18,6 @@ from ..checks import real_array, warn
 from ..extras import require
 from ..fit import fit
 from ..folds import Folds, from_splitter, leave_one_out, pairs_of
-from ..folds.checks import end_to_end
 from ..methods import ladder
 from ..parallel import blas_for
 from ..results import CVResult, Fit
@@ -221,7 +220,7 @@ class Refits:
     @cached_property
     def predictions(self) -> np.ndarray:
         """E[y | x], (n,) or (n, targets), or P(class) (n, K), of the tests' rows, end to end."""
-        sites, sizes = end_to_end(self.tests)
+        sites, sizes = self.tests.sites, self.tests.sizes
         mean = self.model.family.means(self.model.own_scores(self.points, sites, sizes))
         is_classifier = base.is_classifier(self.last)
         if is_classifier and mean.ndim == 1:

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..checks import warn
 from ..extras import require
-from ..folds.checks import end_to_end
 from .refits import Refits
 
 base = require("sklearn.base", extra="sklearn")
@@ -74,13 +73,13 @@ def row_score(refits: Refits, scorer: Any) -> Callable | None:
 
 def outcomes(refits: Refits) -> np.ndarray:
     """y, or the number of its class, of the tests' rows, end to end."""
-    y = refits.outcomes[end_to_end(refits.tests).sites]
+    y = refits.outcomes[refits.tests.sites]
     return np.searchsorted(refits.last.classes_, y) if base.is_classifier(refits.last) else y
 
 
 def fold_means(refits: Refits, rows: np.ndarray) -> np.ndarray:
     """The mean over each test's rows."""
-    sizes = end_to_end(refits.tests).sizes
+    sizes = refits.tests.sizes
     return (np.add.reduceat(rows, np.cumsum(sizes) - sizes).T / sizes).T
 
 

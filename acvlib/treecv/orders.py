@@ -7,7 +7,6 @@ import numpy as np
 
 from ..checks import check_whole
 from ..folds import Folds
-from ..folds.checks import check_range
 
 FIXED = -1  # in place of a seed, which is never negative: learn the rows as they stand
 
@@ -25,7 +24,8 @@ def partition(folds: int | Iterable[np.ndarray], n_rows: int) -> tuple[np.ndarra
         sizes = n_rows // k + (rows[:k] < n_rows % k)
         return rows, np.append(0, np.cumsum(sizes))
     folds = folds if isinstance(folds, Folds) else Folds(folds)
-    rows, sizes = check_range(folds.omitted, n_rows)
+    folds.omitted.check_range(n_rows)
+    rows, sizes = folds.omitted.sites, folds.sizes
     check_whole("k", len(sizes), 2, n_rows, f" folds of {n_rows} rows")
     if not sizes.all():
         raise ValueError(f"fold {np.argmin(sizes)} is empty")

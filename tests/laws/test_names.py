@@ -157,16 +157,15 @@ LABELS = {
 }
 
 
-@cases("names", ["leave_group_out", "by_class"], "of groups")
+@cases("names", ["leave_group_out"], "of groups")
 def test_groups_are_what_is_equal(name):
     """Labels that differ are different groups, or are refused; none is merged or lost."""
     for labels in LABELS.values():
         expected = {tuple(np.flatnonzero([b == a for b in labels])) for a in labels}
-        make = acv.folds.leave_group_out
-        if name == "by_class":
-            make = lambda own: acv.folds.by_class(own, 1, 0)  # noqa: E731
-        if not refused(make, labels):
-            assert {tuple(fold.tolist()) for fold in make(labels)} == expected, labels
+        for rng in (None, 0):
+            if not refused(acv.folds.leave_group_out, labels, rng=rng):
+                folds = acv.folds.leave_group_out(labels, rng=rng)
+                assert {tuple(fold.tolist()) for fold in folds} == expected, labels
 
 
 @cases("names", ["HiddenMRF"], "of nodes")

@@ -21,7 +21,6 @@ import numpy as np
 
 from ...check import refit_unreliable
 from ...declared import declared
-from ...folds.checks import end_to_end
 from ...models import FAMILIES, GLM, LinearChainCRF
 from ...models.glm.families import Multinomial
 from ...parallel import pieces
@@ -139,7 +138,7 @@ class _Search:
         self.theta_errors = np.full(n, np.inf)
         self.reach, self.kept = np.full((2, n), np.nan)
         self.refitted = np.zeros(n, bool)
-        self.ends = np.concatenate([[0], np.cumsum(end_to_end(result.folds.scored).sizes)])
+        self.ends = result.folds.scored.ends
         self.losses = np.tile([[-np.inf], [np.inf]], self.ends[-1])
 
     @property

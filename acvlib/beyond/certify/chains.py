@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ...folds import Folds
-from ...folds.checks import end_to_end
 from ...solvers.inverse import DenseHessian
 from .verified import UNIT, UP, Metric, gamma, odds_of, odds_range
 
@@ -108,7 +107,7 @@ class Chain:
 
     def losses(self, points: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
         """Ends (2, .) of the scored sentences' losses, end to end, within radii of points."""
-        sites, sizes = end_to_end(folds.scored)
+        sites, sizes = folds.scored.sites, folds.scored.sizes
         fold = np.repeat(np.arange(len(folds)), sizes)
         scored = Folds(folds.scored, n_sites=folds.n_sites)
         losses = np.concatenate(list(self.derivatives.heldout(points, scored)))

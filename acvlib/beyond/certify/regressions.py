@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import gammaln
 
 from ...folds import Folds
-from ...folds.checks import end_to_end
 from ...parallel import pieces
 from .verified import UNIT, UP, Metric, counts_range, excess, gamma, norms, odds_of, odds_range
 
@@ -136,7 +135,7 @@ class Regression:
             return np.array(
                 [self.whole.share(matrix - each, terms, 3.0 * error, shares) for each in less]
             )
-        sites = end_to_end(folds.omitted).sites
+        sites = folds.omitted.sites
         C = self.curvature[sites]
         both = C @ self.leverages[sites]
         terms = self.terms[sites] * self.heights[sites] ** 2
@@ -177,7 +176,7 @@ class Regression:
         A step v from the fit leaves H v + g - z l of the fold's gradient, l = s + C z'v: so
         v + H^-1 (g - z l) is how far it ends from the Newton step, but for the row's share of H.
         """
-        sites = end_to_end(folds.omitted).sites
+        sites = folds.omitted.sites
         pull = self.ridge * self.at
         gradient = (self.slope.T @ self.z).ravel() + pull
         step = self.whole.inverse @ gradient
@@ -219,7 +218,7 @@ class Regression:
 
     def losses(self, points: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
         """Ends (2, .) of the scored rows' losses, end to end, within radii of points."""
-        sites, sizes = end_to_end(folds.scored)
+        sites, sizes = folds.scored.sites, folds.scored.sizes
         fold = np.repeat(np.arange(len(folds)), sizes)
         theta = points.reshape(len(points), self.q, -1)
         eta = np.empty((self.q, len(sites)))

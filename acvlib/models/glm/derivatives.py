@@ -10,7 +10,6 @@ import numpy as np
 from ...derivatives import Derivatives, each_fold
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...folds.checks import end_to_end
 from ...model import override
 from ...parallel import in_blas_threads, pieces
 from ...results import Fit
@@ -70,7 +69,7 @@ class RegressionDerivatives(Derivatives):
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(y_n | x_n; params) of the scored sites."""
-        sites, sizes = end_to_end(folds.scored)
+        sites, sizes = folds.scored.sites, folds.scored.sizes
         eta = self._scores(params, sites, sizes)
         return folds.split(self.model.family.losses(eta, self.model.responses[..., sites]))
 

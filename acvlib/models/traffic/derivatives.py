@@ -14,7 +14,6 @@ from joblib import delayed
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...folds.checks import check_range
 from ...inference.smoothing import UNLIKELY
 from ...inference.two_state import N_LANES, N_PARAMS, TO0, Chains, smooth
 from ...model import override
@@ -156,7 +155,7 @@ class TrafficDerivatives(Derivatives):
 
     def _each_block(self, function, params, folds, label):
         blocks = pieces(len(folds), N_LANES)
-        every = list(folds)  # parts of `folds` would be checked again
+        every = folds.omitted
         jobs = (delayed(function)(at(params, b), every[b]) for b in track(blocks, label))
         return threads()(jobs)
 
@@ -189,7 +188,8 @@ class TrafficDerivatives(Derivatives):
 
         Lanes without a fold leave nothing out, at the last fold's params.
         """
-        sites, sizes = check_range(folds, self.n_sites)
+        folds.check_range(self.n_sites)
+        sites, sizes = folds.sites, folds.sizes
         lane = np.repeat(np.arange(len(folds)), sizes)
         ends = np.zeros(N_LANES + 1, int)
         ends[1:] = np.bincount(lane, minlength=N_LANES).cumsum()

@@ -111,7 +111,7 @@ def coverage(family, n_sets, n, dim, n_resamples, level, rng):
 def _coverage_row(family, n, dim, n_resamples, level, rng):
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
-    full, weights = acv.fit(model), acv.folds.bootstrap_weights(n, n_resamples, rng)
+    full, weights = acv.fit(model), rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
     true = np.concatenate([[source.intercept], source.beta])
     params = {
         "none": np.tile(full.params, (n_resamples, 1)),

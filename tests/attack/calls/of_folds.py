@@ -52,8 +52,8 @@ add(
     **OBSERVED,
 )
 add(
-    "folds.blocked",
-    folds.blocked,
+    "folds.k_fold, buffered",
+    folds.k_fold,
     with_flags(k=3, buffer=1),
     is_folds,
     k=K,
@@ -106,33 +106,19 @@ GROUPS = odd.without(
     "minus inf",
 )
 add(
-    "folds.by_class",
-    folds.by_class,
-    lambda rng: {
-        "classes": np.arange(N) // 3,
-        "per_fold": 2,
-        "rng": np.random.default_rng(5),
-        "observed": flags(rng),
-    },
-    classes=GROUPS,
-    per_fold=K,
-    rng=odd.RNG,
-    observed=OBSERVED["observed"],
-)
-add(
     "folds.leave_group_out",
     folds.leave_group_out,
-    lambda rng: {"labels": np.arange(N) // 3, "lengths": np.ones(N, int), "observed": flags(rng)},
+    lambda rng: {
+        "labels": np.arange(N) // 3,
+        "lengths": np.ones(N, int),
+        "observed": flags(rng),
+        "per_fold": 2,
+        "rng": np.random.default_rng(5),
+    },
     labels=GROUPS,
     observed=OBSERVED["observed"],
-)
-add(
-    "folds.bootstrap_weights",
-    folds.bootstrap_weights,
-    lambda rng: {"n_sites": N, "n_resamples": 3, "rng": np.random.default_rng(5)},
-    n_sites=odd.SIZE,
-    n_resamples=odd.SIZE,
-    rng=odd.RNG,
+    per_fold=K,
+    rng=odd.without(odd.RNG, "None "),
 )
 add(
     "folds.weights",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from acvlib import bootstrap, folds
+from acvlib import bootstrap
 
 from .. import inputs as odd
 from .call import N, add, dyadic
@@ -10,7 +10,7 @@ from .of_methods import FITTED, fitted
 
 
 def resamples(rng):
-    return folds.bootstrap_weights(N, 40, np.random.default_rng(5))
+    return 1.0 * np.random.default_rng(5).multinomial(N, np.full(N, 1 / N), 40)
 
 
 RESAMPLED = (
