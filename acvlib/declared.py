@@ -8,7 +8,7 @@
         penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.1  # one, or p of them
 
 Functions are declared in the same way; sizes that no argument binds are attributes of a method's
-`self`, such as `n_params`. Arrays are copied and read-only; what has an index, as in pandas, is put
+`self`, or of the first object that is given, such as `n_params`. Arrays are copied and read-only; what has an index, as in pandas, is put
 in the order of the argument that bound its size. None is taken where the annotation or the default
 says so. What autograd passes through is untouched.
 """
@@ -41,8 +41,7 @@ _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 class Sizes(dict):
     """(size, argument, its labels or None) of each name that a call has bound."""
 
-    def __init__(self, owner: Any):
-        self.owner = owner
+    owner: Any = None  # whose method is called, or the first object given: it has sizes, too
 
     def of(self, dimension: Any) -> Any:
         """The size of a name, or of a number; None where it is not known yet."""
@@ -194,7 +193,10 @@ class Is(Check):
         return Is(self.remedy, kind if union or not isinstance(origin, type) else origin)
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        check_kind(name, value, self.kind, self.remedy)
+        if isinstance(value, type) or not isinstance(value, self.kind):
+            check_kind(name, value, self.kind, self.remedy)  # which raises
+        if sizes.owner is None and hasattr(value, "n_sites"):
+            sizes.owner = value
         return value
 
 
@@ -247,32 +249,46 @@ def _declared(function: Any) -> Any:
             others = name
         if check:
             checks[name] = check, optional
-            unset = parameter.default is None or parameter.default is Parameter.empty
-            if not unset and repr(parameter.default) != "<factory>":
+            if not _is_settled(check, name, parameter.default):
                 defaults[name] = parameter.default
     of_object = places[:1] == ["self"] and function.__name__ != "__init__"
 
-    def taken(name: str, value: Any, sizes: Sizes) -> Any:
-        if name not in checks or isbox(value):
-            return value
-        check, optional = checks[name]
-        return value if value is None and optional else check(name, value, sizes)
-
     @wraps(function)
     def with_checks(*args, **named):
-        sizes = Sizes(args[0] if of_object and args else None)
+        sizes = Sizes()
+        if of_object and args:
+            sizes.owner = args[0]
         filled = places[: len(args)]
-        names = filled + [others] * (len(args) - len(filled))
-        by_place = [taken(name, value, sizes) for name, value in zip(names, args, strict=True)]
+        values = list(args)
+        for place, name in enumerate(filled + [others] * (len(args) - len(filled))):
+            if name in checks and not isbox(values[place]):
+                check, optional = checks[name]
+                if not (optional and values[place] is None):
+                    values[place] = check(name, values[place], sizes)
         named = {name: value for name, value in defaults.items() if name not in filled} | named
-        order = [name for name in shown.parameters if name in named]
-        return function(*by_place, **named | {n: taken(n, named[n], sizes) for n in order})
+        for name in shown.parameters:
+            if name in named and name in checks and not isbox(named[name]):
+                check, optional = checks[name]
+                if not (optional and named[name] is None):
+                    named[name] = check(name, named[name], sizes)
+        return function(*values, **named)
 
     with_checks.unchecked = function  # type: ignore[attr-defined]
     with_checks.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]
     kinds = {each.name: each.annotation for each in plain if each.annotation is not Parameter.empty}
     with_checks.__annotations__ = {**function.__annotations__, **kinds}
     return with_checks
+
+
+def _is_settled(check, name, default):
+    """Whether a default is taken as it is, whatever else is given, and so without a check."""
+    if default is None or default is Parameter.empty or repr(default) == "<factory>":
+        return True
+    try:
+        taken = check(name, default, Sizes())
+    except (TypeError, ValueError):  # it depends on sizes
+        return False
+    return type(taken) is type(default) and taken == default
 
 
 def _read(function, parameter):

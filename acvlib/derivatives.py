@@ -3,19 +3,18 @@
 An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 in place of F.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from autograd import grad, jacobian
 from autograd.core import make_vjp
-from joblib import delayed
 
 from .checks import one_line
 from .declared import declared
 from .folds import WHOLE, Folds
 from .model import AModel, FoldProducts, Refits, check_overrides, override, with_defaults
-from .parallel import parallel, pieces, track
+from .parallel import each_fold, pieces
 from .solvers.inverse import (
     DenseFolds,
     DenseHessian,
@@ -74,10 +73,6 @@ class Derivatives:
         """J (w_o - 1) of each fold, (n_folds, D), J at params (D,) and weights 1."""
         matrix = self.cross_matrix(params, np.ones(self.n_sites))
         return -(folds.indicator(self.n_sites) @ matrix.T)
-
-    def solved_cross(self, params: np.ndarray, folds: Folds, hessian: Solvable) -> np.ndarray:
-        """H^-1 J (w_o - 1) of each fold, (n_folds, D)."""
-        return hessian.solve(self.cross(params, folds).T).T
 
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
@@ -227,14 +222,6 @@ class EquationDerivatives(Derivatives):
         return _jacobian_by_rows(lambda w: self.model.residual(params, w), weights)
 
     @override
-    def solved_cross(self, params: np.ndarray, folds: Folds, hessian: Solvable) -> np.ndarray:
-        """H^-1 J (w_o - 1), by a solve for each site where these are fewer than the folds."""
-        if self.n_sites >= len(folds):
-            return super().solved_cross(params, folds, hessian)
-        solved = hessian.solve(self.cross_matrix(params, np.ones(self.n_sites)))
-        return -(folds.indicator(self.n_sites) @ solved.T)
-
-    @override
     def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
         """H' (J J')^+ H, the inverse of the sandwich covariance of params."""
         jacobian_matrix = np.asarray(hessian)
@@ -262,16 +249,6 @@ def is_equation(model: Any) -> bool:
 def at(params: np.ndarray, rows: Any) -> np.ndarray:
     """Params (D,) as they are, or the rows of params (n, D)."""
     return params if params.ndim == 1 else params[rows]
-
-
-def each_fold(function: Callable, params: np.ndarray, folds: Folds, label: str) -> list:
-    """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar."""
-    points = np.broadcast_to(params, (len(folds), params.shape[-1]))
-    pairs = list(zip(points, folds, strict=True))
-    if len(pairs) == 1:  # as in every fit: no worker, no bar
-        return [function(*pairs[0])]
-    jobs = track(pairs, label)
-    return parallel()(delayed(function)(point, fold) for point, fold in jobs)
 
 
 def kept_share(model: Any, folds: Folds) -> np.ndarray:

@@ -9,7 +9,7 @@ from .declared import Positive, Real, Rng, Whole, declared
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import leave_one_out
 from .folds import weights as weights_without
-from .folds.folds import Known
+from .folds.checks import Known
 from .methods.exact import exact
 from .model import AModel
 from .results import AResult

@@ -52,7 +52,8 @@ def fit(
     else:
         starts = [start] if further is None else [start, *further()]
         result = _descended(derivatives, starts, tolerance)
-    result.warn_unconverged("fit", tolerance)
+    if not result.newton_decrement <= tolerance:
+        result.warn_unconverged("fit", tolerance)
     return result
 
 

@@ -138,23 +138,23 @@ class Refits:
     """Where n refits ended, one entry a fold.
 
     params (n, D); decrement: the distance that was left, in standard errors; indefinite: whether
-    the last Hessian was; steps; converged; residual: |gradient|; evaluations: what was computed.
+    the last Hessian was; steps; converged; residual: |gradient|, each None where it is not known;
+    evaluations: what was computed.
     """
 
     params: np.ndarray
-    decrement: np.ndarray
-    indefinite: np.ndarray
-    steps: np.ndarray
-    converged: np.ndarray
-    residual: np.ndarray
+    decrement: Any = None
+    indefinite: Any = None
+    steps: Any = None
+    converged: Any = None
+    residual: Any = None
     evaluations: Counter = field(default_factory=Counter)
 
     @classmethod
-    def at(cls, params: np.ndarray) -> "Refits":
-        """Steps to params (n, D), of which nothing else is known."""
-        n = len(params)
+    def unfinished(cls, n: int, n_params: int) -> "Refits":
+        """None of n refits yet: solvers write here as they go."""
         return cls(
-            params=params,
+            params=np.full((n, n_params), np.nan),
             decrement=np.full(n, np.inf),
             indefinite=np.zeros(n, bool),
             steps=np.zeros(n, int),
@@ -162,25 +162,16 @@ class Refits:
             residual=np.full(n, np.nan),
         )
 
-    @classmethod
-    def unfinished(cls, n: int, n_params: int) -> "Refits":
-        """None of n refits yet: solvers write here as they go."""
-        return cls.at(np.full((n, n_params), np.nan))
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All but the evaluations, by name."""
-        return {name: array for name, array in vars(self).items() if name != "evaluations"}
-
     def part(self, rows: slice) -> "Refits":
         """Those of some folds, in the same memory, with the same `evaluations`."""
-        views = {name: array[rows] for name, array in self.arrays.items()}
+        views = {name: each[rows] for name, each in vars(self).items() if name != "evaluations"}
         return Refits(**views, evaluations=self.evaluations)
 
     def take(self, rows: slice, refits: "Refits") -> None:
-        """Write what others found of some folds."""
-        for name, array in self.arrays.items():
-            array[rows] = getattr(refits, name)
+        """Write what others know of some folds."""
+        for name, values in vars(refits).items():
+            if name != "evaluations" and values is not None:
+                getattr(self, name)[rows] = values
         self.evaluations.update(refits.evaluations)
 
 
@@ -220,14 +211,12 @@ def checked(method: Callable) -> Callable:
 
 
 class IsModel(Check):
-    """A model, which says n_sites, and n_params where it has them."""
+    """A model, which may say n_params."""
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if isinstance(value, type) or not hasattr(value, "n_sites"):
             check_is_model(value)  # which says what is missing; F alone has derivatives, too
-        sizes["n_sites"] = (value.n_sites, name, None)
-        if hasattr(value, "n_params"):
-            sizes["n_params"] = (value.n_params, name, None)
+        sizes.owner = value
         return value
 
 

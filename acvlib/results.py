@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
+from weakref import WeakSet
 
 import numpy as np
 
-from .checks import check_kind, real_array, warn
-from .declared import Check, Sizes
+from .checks import real_array, warn
+from .declared import Is
 from .derivatives import derivatives_of
 from .extras import require
 from .folds import Folds
@@ -50,19 +51,34 @@ class Fit:
         decrement = f"Newton decrement {self.newton_decrement:.2g} standard errors"
         return f"Fit({len(self.params)} parameters: objective {self.objective:.8g}, {decrement})"
 
+    @property
+    def n_sites(self) -> int:
+        """How many sites the model has."""
+        return self.model.n_sites
+
+    @property
+    def n_params(self) -> int:
+        """D."""
+        return len(self.params)
+
     @cached_property
     def derivatives(self) -> Any:
         """The `Derivatives` of the model."""
         return derivatives_of(self.model)
 
+    @cached_property
+    def checked_folds(self) -> WeakSet:
+        """`Folds` that the model is known to fit without: they are checked once."""
+        return WeakSet()
+
     def __getstate__(self):
-        return {name: value for name, value in vars(self).items() if name != "derivatives"}
+        kept = vars(self).keys() - {"derivatives", "checked_folds"}
+        return {name: vars(self)[name] for name in kept}
 
     def warn_unconverged(self, who: str, tolerance: float = TOLERANCE) -> None:
-        """Say once that `who` starts from, or ended at, a point that is no optimum: allowed."""
-        if not self.newton_decrement <= tolerance:
-            decrement = f"Newton decrement {self.newton_decrement:.3g} is above {tolerance:.0e}"
-            warn(f"{who}: {decrement}: the point is not an optimum", UnconvergedFit)
+        """Say that `who` starts from, or ended at, a point that is no optimum: allowed."""
+        decrement = f"Newton decrement {self.newton_decrement:.3g} is above {tolerance:.0e}"
+        warn(f"{who}: {decrement}: the point is not an optimum", UnconvergedFit)
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
         """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
@@ -100,7 +116,8 @@ class CVResult(HeldOutLosses):
     settings: dict = field(default_factory=dict)
 
     @property
-    def _n_folds(self):
+    def n_folds(self) -> int:
+        """How many folds there are."""
         return len(self.folds)
 
     @property
@@ -149,24 +166,5 @@ class CVResult(HeldOutLosses):
         return f"<p>{self}</p>" + self.to_frame().describe().to_html(float_format="%.4g")
 
 
-class OfFit(Check):
-    """A `Fit`, whose model says n_sites and n_params."""
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        check_kind(name, value, Fit, ": give acv.fit(model), which keeps its model")
-        sizes["n_sites"] = (value.model.n_sites, name, None)
-        sizes["n_params"] = (len(value.params), name, None)
-        return value
-
-
-class OfResult(Check):
-    """A `CVResult`, which says n_folds."""
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        check_kind(name, value, CVResult, ": give what a method returns")
-        sizes["n_folds"] = (len(value.folds), name, None)
-        return value
-
-
-AFit = Annotated[Fit, OfFit()]
-AResult = Annotated[CVResult, OfResult()]
+AFit = Annotated[Fit, Is(": give acv.fit(model), which keeps its model")]
+AResult = Annotated[CVResult, Is(": give what a method returns")]

@@ -18,7 +18,7 @@ class HeldOutLosses:
     method: Any
     n_sites: Any
     seconds: Any
-    _n_folds: Any
+    n_folds: Any
     _pairs: Any
     _about = ""  # what else is shown
 
@@ -26,7 +26,7 @@ class HeldOutLosses:
         loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se over {self.se_over})"
         unreliable = np.flatnonzero(self._is_unreliable)
         named = f", {unreliable.size:,} unreliable: {brief(unreliable)}" if unreliable.size else ""
-        folds = f"{self._n_folds} folds"
+        folds = f"{self.n_folds} folds"
         folds = "" if folds == self.se_over else f", {folds}"
         line = f"{self.method}: {loss}{folds}{named}, {self.seconds:.3g} s{self._about}"
         return shortened(f"{type(self).__name__}({line})", WIDEST)
@@ -49,13 +49,13 @@ class HeldOutLosses:
     def fold_totals(self) -> np.ndarray:
         """Sum of the losses of the sites that each fold scores, (n_folds,)."""
         fold, _, loss = self._pairs
-        return np.bincount(fold, loss, self._n_folds)
+        return np.bincount(fold, loss, self.n_folds)
 
     @cached_property
     def fold_losses(self) -> np.ndarray:
         """Mean loss of the sites that each fold scores, (n_folds,); nan where it scores none."""
         fold, _, loss = self._pairs
-        return _means(fold, loss, self._n_folds)
+        return _means(fold, loss, self.n_folds)
 
     @cached_property
     def loss(self) -> float:
@@ -99,8 +99,8 @@ class HeldOutLosses:
         """What `se` counts as independent, in words."""
         if self.overlap:
             return "sites (folds overlap: too small)"
-        one_each = len(self._pairs[0]) == self._n_folds
-        return "sites" if one_each else f"{self._n_folds} folds"
+        one_each = len(self._pairs[0]) == self.n_folds
+        return "sites" if one_each else f"{self.n_folds} folds"
 
 
 def error_of_sum(values: np.ndarray, groups: np.ndarray) -> float:

@@ -17,7 +17,8 @@ import numpy as np
 from ..checks import real_array
 from ..declared import Count, Flag, Is, Rng, declared
 from ..derivatives import Derivatives
-from ..folds.checks import Fold, observed_mask
+from ..folds import Fold
+from ..folds.checks import observed_mask
 from ..model import ModelDefaults, Params, override
 from ..solvers.inverse import DenseFolds, DenseHessian
 from ..weighting import Weights

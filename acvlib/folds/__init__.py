@@ -16,8 +16,8 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ..checks import check_whole
 from ..declared import Count, Flag, Number, Rng, Whole, declared
-from .checks import Flags, Fold, as_fold, check_windows, numbered
-from .folds import WHOLE, Folds, Known, ModelFolds, weights
+from .checks import Flags, Known, as_fold, check_windows, numbered, weights
+from .folds import WHOLE, Fold, Folds, ModelFolds
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
 Percent = Annotated[float, Number(above=0.0, below=100.0)]
@@ -42,10 +42,14 @@ __all__ = [
 ]
 
 
+def _of(known, omitted, scored=None):
+    return Folds(omitted, scored, known.n, sites=known.sites)
+
+
 def leave_one_out(n_sites: Any, observed: Flags = None) -> Folds:
     """Omit every observed site alone."""
     known = Known.of(n_sites, observed)
-    return known.folds(known.numbers[:, None])
+    return _of(known, known.numbers[:, None])
 
 
 @declared
@@ -68,8 +72,8 @@ def k_fold(
         sites = rng.permutation(sites)
     parts = [np.sort(part) for part in np.array_split(sites, k)]
     if not buffer:
-        return known.folds(parts)
-    return known.folds([known.between(p[0] - buffer, p[-1] + buffer + 1) for p in parts], parts)
+        return _of(known, parts)
+    return _of(known, [known.between(p[0] - buffer, p[-1] + buffer + 1) for p in parts], parts)
 
 
 def leave_future_out(
@@ -89,7 +93,7 @@ def leave_future_out(
     firsts, horizon, gap = check_windows(starts, known.n, horizon, gap)
     omitted = [known.between(start - gap, known.n) for start in firsts]
     scored = [known.between(start, start + (horizon or known.n)) for start in firsts]
-    return known.folds(omitted, scored)
+    return _of(known, omitted, scored)
 
 
 @declared
@@ -141,7 +145,7 @@ def iid(n_sites: Any, percent: Percent, n_folds: Drawn, rng: Rng, observed: Flag
     size = int(percent * len(sites) / 100)  # in this order: 0.29 * 100 is less than 29
     if size == 0:
         raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
-    return known.folds([np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)])
+    return _of(known, [np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)])
 
 
 @declared
@@ -159,7 +163,7 @@ def contiguous(
     before = np.append(0, np.cumsum(known.observed))  # how many sites are observed before each
     ends = length + np.flatnonzero(before[length + 1 :] > before[: known.n - length])
     drawn = rng.choice(ends, n_folds)
-    return known.folds([known.between(end - length, end + 1) for end in drawn])
+    return _of(known, [known.between(end - length, end + 1) for end in drawn])
 
 
 def from_splitter(

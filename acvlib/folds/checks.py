@@ -1,14 +1,11 @@
 """Sites, flags and labels as users give them: what is taken, and what is wrong with the rest."""
 
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..checks import MOST, check_whole, real_array
-from ..declared import Check, Sizes
 
 Flags = np.ndarray | None
 
@@ -19,81 +16,30 @@ For a mask: np.flatnonzero(mask). For pairs (training set, test set): folds.from
 For one label a site: [np.flatnonzero(labels == a) for a in np.unique(labels)]."""
 
 
-class Sites(Sequence):
-    """A list of arrays, the sites of each fold: all of them end to end, and how many each has."""
+class Known(NamedTuple):
+    """How many sites there are, which are observed (n,), and what they are: "rows", "steps", ..."""
 
-    def __init__(self, sites: np.ndarray, sizes: np.ndarray):
-        self.sites = sites
-        self.sizes = sizes
-        self.ends = np.append(0, np.cumsum(sizes))
+    n: int
+    observed: np.ndarray
+    sites: str
 
     @classmethod
-    def of(cls, folds: Any, n_sites: int = MOST) -> "Sites":
-        """Copy a sequence or a table of folds; ValueError unless each is a set of these sites."""
-        if isinstance(folds, Sites):
-            return folds
-        dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
-        if hasattr(folds, "keys") or not hasattr(folds, "__iter__") or dimensions == 0:
-            kind = type(folds).__name__
-            raise ValueError(f"folds are {kind}, whose keys or digits are no folds.{REMEDY}")
-        if dimensions == 2 and folds.dtype.kind in "iu":
-            table = as_fold(folds, "folds", 2)
-            copied = cls(table.ravel(), np.full(*table.shape))
-        else:
-            arrays = [as_fold(sites, f"fold {number}") for number, sites in enumerate(folds)]
-            sizes = np.array([len(sites) for sites in arrays], int)
-            copied = cls(np.concatenate([np.empty(0, np.int64), *arrays]), sizes)
-        copied.check_range(n_sites)
-        if not (np.diff(copied.keys) > 0).all():
-            repeated = np.ones(len(copied.keys), bool)
-            repeated[np.unique(copied.keys, return_index=True)[1]] = False
-            copied.refuse(repeated, "holds site {} more than once")
-        return copied
+    def of(cls, n_sites: Any, observed: Flags = None) -> "Known":
+        """Of a number of sites, or of a model, which knows what is observed and of what kind."""
+        n = check_whole("n_sites", getattr(n_sites, "n_sites", n_sites), 1)
+        observed = getattr(n_sites, "observed", None) if observed is None else observed
+        kind = getattr(n_sites, "sites", "")
+        return cls(n, observed_mask(n, observed), kind if isinstance(kind, str) else "")
 
-    def __len__(self) -> int:
-        return len(self.sizes)
+    @property
+    def numbers(self) -> np.ndarray:
+        """The observed sites."""
+        return np.flatnonzero(self.observed)
 
-    def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, int | np.integer):
-            number = range(len(self))[rows]
-            return self.sites[self.ends[number] : self.ends[number + 1]]
-        numbers = np.arange(len(self))[rows]
-        sizes = self.sizes[numbers]
-        shift = self.ends[numbers] - (np.cumsum(sizes) - sizes)
-        return Sites(self.sites[np.arange(sizes.sum()) + np.repeat(shift, sizes)], sizes)
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return map(self.sites.__getitem__, map(slice, self.ends[:-1], self.ends[1:]))
-
-    @cached_property
-    def keys(self) -> np.ndarray:
-        """One number for each (fold, site), in the order of such pairs."""
-        return np.repeat(MOST * np.arange(len(self)), self.sizes) + self.sites
-
-    def check_range(self, n_sites: int) -> None:
-        """Raise ValueError for a site that is none of 0 ... n_sites - 1."""
-        outside = (self.sites < 0) | (self.sites >= n_sites)
-        self.refuse(outside, f"holds site {{}}, outside 0 ... {n_sites - 1}")
-
-    def refuse(self, bad: np.ndarray, says: str) -> None:
-        """Raise ValueError for the first bad one of the sites, or of the folds if none is said."""
-        if not bad.any():
-            return
-        place = np.argmax(bad)
-        if "{}" in says:
-            says = says.format(self.sites[place])
-            place = np.searchsorted(self.ends, place, "right") - 1
-        raise ValueError(f"fold {place} {says}")
-
-
-class InModel(Check):
-    """Sites of a model, none twice, of its `n_sites`."""
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> np.ndarray:
-        return Sites.of([value], sizes.of("n_sites")).sites
-
-
-Fold = Annotated[np.ndarray, InModel()]
+    def between(self, start: int, end: int) -> np.ndarray:
+        """The observed sites from start to end, which is excluded, as far as there are any."""
+        start = max(start, 0)
+        return start + np.flatnonzero(self.observed[start:end])
 
 
 def as_fold(sites: Any, name: str, ndim: int = 1) -> np.ndarray:
@@ -162,3 +108,14 @@ def check_windows(
         bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
         raise ValueError(f"fold {number} starts at site {sites[number]}: must be {bounds}")
     return sites, horizon, gap
+
+
+def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
+    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
+    w = np.ones(check_whole("n_sites", n_sites, 1))
+    omitted = as_fold(sites, "the set of sites")
+    if omitted.size and (omitted.min() < 0 or omitted.max() >= n_sites):
+        outside = omitted[(omitted < 0) | (omitted >= n_sites)][0]
+        raise ValueError(f"the set holds site {outside}, outside 0 ... {n_sites - 1}")
+    w[omitted] = 0.0
+    return w

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from ..checks import check_kind, real_or_box
 from ..folds import weights as fold_weights
-from ..folds.checks import Sites
+from ..folds.folds import Sites
 from ..weighting import check, keep_latents
 from . import chain
 

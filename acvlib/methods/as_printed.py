@@ -31,7 +31,7 @@ def as_printed(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult:
     H = fit.hessian.damped(damping)
 
     def step(folds: Folds) -> Refits:
-        return Refits.at(fit.params - H.solve(fit.model.printed_cross(fit.params, folds).T).T)
+        return Refits(fit.params - H.solve(fit.model.printed_cross(fit.params, folds).T).T)
 
     return run.finish(run.each(step).params, {"cross": 1})
 

@@ -35,6 +35,6 @@ def frozen_newton(
         for _ in range(steps):
             _, gradients = run.derivatives.fold_gradients(params, folds, values=False)
             params = params - hessians.solve(gradients)
-        return Refits.at(params)
+        return Refits(params)
 
     return run.finish(run.each(step).params, {"gradient": steps * len(run.folds)})

@@ -40,7 +40,8 @@ class LearnerCV(HeldOutLosses):
         return len(self.pointwise)
 
     @property
-    def _n_folds(self):
+    def n_folds(self) -> int:
+        """How many folds there are."""
         return int(self.fold_of.max()) + 1
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from autograd.extend import defvjp, primitive
 
 from ...checks import one_line
-from ...folds.checks import Sites
+from ...folds.folds import Sites
 from .edges import check_edges, edges_of, in_one_order
 from .elimination import EliminationOrder, TooWide, check_width, eliminate
 from .sums import Sums, check_potentials, collect, distribute, expansion

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...derivatives import Derivatives, each_fold
+from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...model import override
-from ...parallel import in_blas_threads, pieces
+from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, Solvable
 from .downdates import Downdates

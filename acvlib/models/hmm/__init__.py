@@ -11,13 +11,11 @@ from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.special import logsumexp
 
 from ... import weighting
 from ...checks import check_whole, in_order_of, real_array
 from ...declared import Count, Is, OneOf, Params, Rng, Whole, declared
 from ...folds import Fold
-from ...folds import weights as fold_weights
 from ...inference import chain
 from ...model import ModelDefaults
 from ...weighting import Weights
@@ -26,7 +24,7 @@ from .em import climbed
 from .emissions import Emission, Gaussian
 from .frames import Frames, check_channels, make_frames, read_sequences
 from .parameters import HMMParams, Parameters
-from .posterior import HiddenStates, ImpossibleSequence, check_explained, hidden_states
+from .posterior import HiddenStates, ImpossibleSequence, check_explained, heldout_loss
 from .prediction import Predictions
 from .starts import in_order, k_means, random_half
 
@@ -219,11 +217,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
         missing = fold[~self.observed[fold]]
         if len(missing):
             raise ValueError(f"the fold holds site {missing[0]}, which is not observed")
-        if self.sites == "sequences":
-            return -HiddenStates(self, params, self.frames.take(fold), prior=False).smoothed.log_z
-        left = hidden_states(self, params, fold_weights(self.n_sites, fold))
-        log_density = left.log_density[fold]
-        return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
+        return heldout_loss(self, params, fold)
 
     # starts
 

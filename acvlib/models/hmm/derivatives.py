@@ -1,18 +1,18 @@
 """Derivatives of an `HMM` under scheme A: with Hessians in memory, or as products with vectors."""
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from joblib import delayed
 from scipy.special import logsumexp
 
-from ...derivatives import Derivatives, at, each_fold
+from ...derivatives import Derivatives, at
 from ...folds import weights as fold_weights
 from ...model import override
-from ...parallel import parallel, pieces
+from ...parallel import each_fold, parallel
 from ...solvers.inverse import DenseFolds, DenseHessian
 from .curvature import AT_ONCE, Curvature, block_solve, factor_of
-from .posterior import HiddenStates, hidden_states, states_of_sequences
+from .posterior import HiddenStates, heldout_loss, hidden_states, states_of_sequences
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
 
@@ -36,12 +36,13 @@ class HMMDerivatives(Derivatives):
     def cross(self, params, folds):
         if self.model.sites == "sequences":
             return -self._of_folds_alone(params, folds)[1]
-        whole = self._whole(params)
+        whole = hidden_states(self.model, params, np.ones(self.n_sites))
         curvature = Curvature(whole)
         every = whole.step_weights[:, None] * np.nan_to_num(whole.log_density, neginf=0.0)
+        omitted = folds.indicator(self.n_sites)
         parts = []
-        for part in pieces(len(folds), AT_ONCE):
-            left_out = folds[part].indicator(self.n_sites).toarray()[:, :, None]
+        for first in range(0, omitted.shape[0], AT_ONCE):
+            left_out = omitted[first : first + AT_ONCE].toarray()[:, :, None]
             emitted = np.array([whole.emitted(share * whole.mass) for share in left_out])
             parts.append(curvature.of_fields(left_out * every) + emitted)
         return np.concatenate(parts)
@@ -82,6 +83,11 @@ class HMMDerivatives(Derivatives):
             weights = fold_weights(self.n_sites, fold)
             points.append(Curvature(hidden_states(self.model, at(params, i), weights)))
         return Products(points)
+
+    @override
+    def heldout(self, params, folds):
+        losses = each_fold(partial(heldout_loss, self.model), params, folds, "held-out losses")
+        return folds.pick(losses)
 
     @override
     def heldout_gradients(self, params, folds):
