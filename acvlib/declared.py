@@ -8,7 +8,7 @@
         penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.1  # one, or p of them
 
 Functions are declared in the same way; sizes that no argument binds are attributes of a method's
-`self`, or of the first object that is given, such as `n_params`. Arrays are copied and read-only; what has an index, as in pandas, is put
+`self`, or of a fit, a model or a result that is given, such as `n_params`. Arrays are copied and read-only; what has an index, as in pandas, is put
 in the order of the argument that bound its size. None is taken where the annotation or the default
 says so. What autograd passes through is untouched.
 """
@@ -41,7 +41,7 @@ _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 class Sizes(dict):
     """(size, argument, its labels or None) of each name that a call has bound."""
 
-    owner: Any = None  # whose method is called, or the first object given: it has sizes, too
+    owner: Any = None  # whose method is called, or an argument: its attributes are sizes, too
 
     def of(self, dimension: Any) -> Any:
         """The size of a name, or of a number; None where it is not known yet."""
@@ -182,21 +182,26 @@ class OneOf(Check):
 
 @dataclass(frozen=True)
 class Is(Check):
-    """An instance of the annotated type; remedy: the last words of what is said of others."""
+    """An instance of the annotated type.
+
+    remedy: the last words of what is said of others; sized: whether it, or its model, has sizes of others.
+    """
 
     remedy: str = ""
+    sized: bool = False
     kind: Any = None
 
     def settled(self, kind: Any) -> "Is":
         origin = get_origin(kind)  # Callable[..., X] is asked whether it is a Callable
         union = origin in (Union, UnionType)
-        return Is(self.remedy, kind if union or not isinstance(origin, type) else origin)
+        kind = kind if union or not isinstance(origin, type) else origin
+        return Is(self.remedy, self.sized, kind)
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if isinstance(value, type) or not isinstance(value, self.kind):
             check_kind(name, value, self.kind, self.remedy)  # which raises
-        if sizes.owner is None and hasattr(value, "n_sites"):
-            sizes.owner = value
+        if self.sized:
+            sizes.owner = getattr(value, "model", value)
         return value
 
 

@@ -28,7 +28,7 @@ class Fit:
     |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the distance to the optimum in standard errors
     (inf where H is indefinite); hessian: H as a `solvers.inverse.Solvable`; metric (D, D): error'
     metric error is the squared size of an error in standard errors, H itself unless the model is an
-    estimating equation; iterates: params after each step of the optimiser.
+    estimating equation.
     """
 
     model: Any = field(repr=False)
@@ -38,7 +38,6 @@ class Fit:
     newton_decrement: float
     hessian: Any = field(repr=False)
     metric: Any = field(default=None, repr=False)
-    iterates: tuple = field(default=(), repr=False)
 
     def __post_init__(self):
         n_params = getattr(self.model, "n_params", len(self.params))
@@ -50,16 +49,6 @@ class Fit:
     def __repr__(self):
         decrement = f"Newton decrement {self.newton_decrement:.2g} standard errors"
         return f"Fit({len(self.params)} parameters: objective {self.objective:.8g}, {decrement})"
-
-    @property
-    def n_sites(self) -> int:
-        """How many sites the model has."""
-        return self.model.n_sites
-
-    @property
-    def n_params(self) -> int:
-        """D."""
-        return len(self.params)
 
     @cached_property
     def derivatives(self) -> Any:
@@ -162,9 +151,6 @@ class CVResult(HeldOutLosses):
         pandas = require("pandas", extra="tables")
         return pandas.DataFrame(columns | self.diagnostics, self.folds.labels).rename_axis("fold")
 
-    def _repr_html_(self):
-        return f"<p>{self}</p>" + self.to_frame().describe().to_html(float_format="%.4g")
 
-
-AFit = Annotated[Fit, Is(": give acv.fit(model), which keeps its model")]
-AResult = Annotated[CVResult, Is(": give what a method returns")]
+AFit = Annotated[Fit, Is(": give acv.fit(model), which keeps its model", sized=True)]
+AResult = Annotated[CVResult, Is(": give what a method returns", sized=True)]
