@@ -173,10 +173,16 @@ def test_where_all_fail_the_error_names_each_reason(door):
     assert all(str(n) in str(caught.value) for n in range(3))
 
 
-@pytest.mark.parametrize("door", [*DOORS, None])
+@pytest.mark.parametrize("door", [choose, restarts, folds_from_scratch, None])
 def test_mistakes_are_raised(door):
     with pytest.raises(TypeError, match="a mistake in the model"):
         door(["", "mistake", ""]) if door else tune("mistake", 8.0)
+
+
+def test_a_mistake_in_a_scorer_is_named():
+    """As by `cross_validate`, it costs the folds that it meets."""
+    *_, rejected = approx_tune(["", "mistake", ""])
+    assert "TypeError: a mistake in the model" in rejected[1]
 
 
 @pytest.mark.parametrize("kind", REASONS)
@@ -216,7 +222,9 @@ def test_what_a_user_named_and_lost_is_warned_of():
 @pytest.mark.filterwarnings("ignore:r2 of a fold of one row")
 def test_r2_of_single_rows_chooses_no_alpha():
     ridge = Ridge().fit(X, VALUES)
-    with pytest.raises(AllFailed, match="fold 0 has score nan.*several rows a fold: pass cv=10"):
+    with pytest.raises(
+        AllFailed, match="R.2 score is not well-defined.*several rows a fold: pass cv=10"
+    ):
         acv.approx_tune(ridge, X, VALUES, [0.1, 1.0], scoring="r2")
     assert acv.approx_tune(ridge, X, VALUES, [0.1, 1.0], scoring="r2", cv=10).best in (0.1, 1.0)
 

@@ -7,7 +7,7 @@ side as lanes of these functions: at most 16, and fewer where their weights and 
 take more than 32 megabytes; what a function itself needs comes on top.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ import numpy as np
 from ..checks import real_array
 from ..declared import Count, Flag, Is, Rng, declared
 from ..derivatives import Derivatives
-from ..folds import Fold
+from ..folds import Fold, Folds
 from ..folds.checks import observed_mask
 from ..model import ModelDefaults, Params, override
 from ..solvers.inverse import DenseFolds, DenseHessian
@@ -171,25 +171,31 @@ class AdaptedDerivatives(Derivatives):
         return lambda rows: 1.0 - folds[rows].indicator(self.n_sites).toarray()
 
     @override
-    def value_and_gradient(self, params, weights):
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         values, gradients = self._rows("value_and_gradient", 1, params[None], weights[None])
         return float(values[0]), gradients[0]
 
     @override
-    def hessian(self, params, weights):
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
         return DenseHessian(self._products(params, weights, np.eye(len(params)), keep=1)[0])
 
     @override
-    def cross_matrix(self, params, weights):
+    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return self._products(params, weights, np.eye(len(params)), keep=2)[1]
 
     @override
-    def fold_gradients(self, params, folds, values=True):
+    def fold_gradients(
+        self, params: np.ndarray, folds: Folds, values: bool = True
+    ) -> list[np.ndarray]:
         n = len(folds)
         return self._rows("value_and_gradient", n, repeated(n, params), self._kept(folds))
 
     @override
-    def fold_hessians(self, params, folds, damping=0.0, whole=None):
+    def fold_hessians(
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
+    ) -> DenseFolds:
         n, size = len(folds), params.shape[-1]
         fold = np.repeat(np.arange(n), size)
         kept = self._kept(folds)
@@ -199,7 +205,7 @@ class AdaptedDerivatives(Derivatives):
         return DenseFolds(columns.reshape(n, size, size) + damping * np.eye(size))
 
     @override
-    def heldout(self, params, folds):
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray]:
         """Folds of one size go together."""
         losses = [np.empty(0)] * len(folds)
         points = repeated(len(folds), params)

@@ -54,7 +54,7 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
         for fold in list(undefined)[:1]:
             warn(
                 f"{name} of {len(undefined)} of {len(values)} folds is undefined, nan; of fold "
-                f"{fold}: {undefined[fold]!s:.300}. Of folds of one row, score all that "
+                f"{fold}: {undefined[fold]:.300}. Of folds of one row, score all that "
                 "approx_cross_val_predict says at once",
                 exceptions.UndefinedMetricWarning,
             )
@@ -94,7 +94,7 @@ def _by_fold(refits, name, scorer, folds):
             score = scorer(refits.estimator(fold), *data)
         except Exception as error:  # as `cross_validate` does
             score = np.nan
-            undefined[fold] = error
+            undefined[fold] = f"{type(error).__name__}: {error}".rstrip(".")
         scores[fold] = score if isinstance(score, dict) else {name: score}
         if np.isnan(list(scores[fold].values())).any():
             undefined.setdefault(fold, "it is nan")

@@ -29,7 +29,6 @@ NO_DOORS = {
     ),
     "plots.*": "draw results: law 8",
     "graph.*": "mathematics without a model",
-    "models.em": "another way to the optimum of HMMs: tests/models/test_hmm.py",
     "models.GraphAffinity": "makes what ManifoldEnergy takes",
     "learners.histogram learners.k_means learners.pegasos": "as learners.lsqsgd",
     "learners.lsqsgd learners.PartialFit": "what treecv and kfold take",

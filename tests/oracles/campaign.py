@@ -148,9 +148,12 @@ def _place(low, true, high):
 
 
 def campaign(n_folds, rng):
-    """{hazard: [folds, certified, largest true over bound of distances, and of losses]}."""
+    """{hazard: [folds, certified, largest true over bound of distances, and of losses]}.
+
+    It goes on until so many folds are certified, and some of each hazard.
+    """
     table = defaultdict(lambda: [0, 0, 0.0, 0.0])
-    while sum(line[1] for line in table.values()) < n_folds:
+    while len(table) < len(HAZARDS) or sum(line[1] for line in table.values()) < n_folds:
         for make, hazard in HAZARDS:
             with suppress(*REFUSED):
                 folds, certified, far, near = held(rng, make, hazard)

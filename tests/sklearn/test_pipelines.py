@@ -182,12 +182,6 @@ REFUSED = {
     "overlap": (logistic, {"cv": [([0, 1], [1])]}, ValueError, "shares one with its test set"),
     "an empty test": (logistic, {"cv": [([0, 1], [])]}, ValueError, "scores no site: drop it"),
     "one class": (logistic, {"cv": NO_YES, "unreliable": "ignore"}, ValueError, "at least 2 class"),
-    "a class left out": (
-        lambda: logistic(THREE),
-        {"y": THREE, "cv": FEW, "unreliable": "certify"},
-        ValueError,
-        "several classes or targets have no interval",
-    ),
     "separable classes": (
         lambda: LogisticRegression(C=np.inf, max_iter=3000).fit(IRIS, SPECIES),
         FLOWERS,

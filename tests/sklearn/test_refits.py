@@ -87,7 +87,6 @@ OBJECTS = {
     "ridge": (Ridge(5.0), X, VALUES, ERRORS, WEIGHTS),
     "ridge, no intercept": (Ridge(5.0, fit_intercept=False), X, VALUES, ERRORS, None),
     "targets": (Ridge(2.0), X, TARGETS, ERRORS, WEIGHTS),
-    "one alpha a target": (Ridge([0.5, 2.0, 50.0]), X, TARGETS, ERRORS, WEIGHTS),
     "targets, least squares": (LinearRegression(), X, TARGETS, ERRORS, None),
     "poisson": (PoissonRegressor(alpha=0.5, **NEWTON), X, COUNTS, COUNTING, WEIGHTS),
     "poisson, no penalty": (PoissonRegressor(alpha=0.0, **TIGHT), X, COUNTS, COUNTING, None),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...checks import real_array
 from ...folds import Folds
 from ...inference.smoothing import best_states
 from ...model import ModelDefaults, checked, number_or_array
@@ -97,7 +98,7 @@ class Tagging(ModelDefaults):
     def predict(self, params: np.ndarray, sentences: Sequence[Any] | None = None) -> list:
         """The most probable tags (T_n,) of each sentence: the model's own, or others like them."""
         tokens = self._tokens_of(sentences)
-        states, transitions = self._parts(params)
+        states, transitions = self._parts(real_array("params", params, 1))
         none = np.zeros(tokens.n_labels)
         scores = tokens.matrix @ states + tokens.offset
         best = best_states(scores, tokens.starts, none, transitions, none)

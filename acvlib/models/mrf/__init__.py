@@ -72,7 +72,8 @@ class HiddenMRF(ModelDefaults):
 
     def __post_init__(self):
         data = {name: getattr(self, name) for name in ("counts", "exposure", "sample_weight")}
-        by_site = {k: v for k, v in data.items() if not (v is None or isinstance(v, Real))}
+        everywhere = {k for k, v in data.items() if v is None or isinstance(v, Real)} - {"counts"}
+        by_site = {k: v for k, v in data.items() if k not in everywhere}
         edges, by_site = graph.in_one_order(self.edges, by_site)
         counts, exposure, weights = (data | by_site).values()
         counts = own_copy(counts, name="counts")

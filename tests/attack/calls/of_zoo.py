@@ -142,18 +142,6 @@ for attribute in ("posterior", "predict", "decode"):
         params=odd.PARAMS,
         unbounded=True,
     )
-add(
-    "HMM.sample",
-    lambda **a: zoo()[0]["GaussianHMM"].sample(**a).sequences,
-    lambda rng: {
-        "params": zoo()[1]["GaussianHMM"],
-        "lengths": [3, 4],
-        "rng": np.random.default_rng(5),
-    },
-    params=odd.PARAMS,
-    rng=odd.RNG,
-    unbounded=True,
-)
 
 
 @cache
