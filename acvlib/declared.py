@@ -8,9 +8,10 @@
         penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.1  # one, or p of them
 
 Functions are declared in the same way; sizes that no argument binds are attributes of a method's
-`self`, or of a fit, a model or a result that is given, such as `n_params`. Arrays are copied and read-only; what has an index, as in pandas, is put
-in the order of the argument that bound its size. None is taken where the annotation or the default
-says so. What autograd passes through is untouched.
+`self`, or of a fit, a model or a result that is given, such as `n_params`. Arrays are copied and
+read-only; what has an index, as in pandas, is put in the order of the argument that bound its size.
+None is taken where the annotation or the default says so. What autograd passes through is
+untouched. Defaults that need no conversion are not checked again in each call.
 """
 
 from dataclasses import dataclass, is_dataclass
@@ -184,7 +185,8 @@ class OneOf(Check):
 class Is(Check):
     """An instance of the annotated type.
 
-    remedy: the last words of what is said of others; sized: whether it, or its model, has sizes of others.
+    remedy: the last words of what is said of others; sized: whether sizes of other arguments are
+    attributes of it, or of its model.
     """
 
     remedy: str = ""

@@ -342,7 +342,9 @@ REFUSED = {
     "edges twice": lambda: folds.balls(4, [(0, 1), (1, 0)], 1),
     "edges of three": lambda: folds.balls(4, [(0, 1, 2)], 1),
 }
-REASON = "must be|which rng|rng =|of shape|has shape|less than one site|no site is|one group|one above 0"
+REASON = (
+    "must be|which rng|rng =|of shape|has shape|less than one site|no site is|one group|one above 0"
+)
 
 
 @pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())

@@ -284,4 +284,3 @@ def _joined(n_sites, edges):
     if (pairs.sizes != 2).any() or (joined.data[apart] > 1).any():
         raise ValueError("edges must be integers (m, 2), two sites a row, each edge once")
     return (joined + eye_array(n_sites)).tocsr().sign()
-

@@ -95,7 +95,6 @@ METHODS_LEFT_OUT = {
     "RBFAffinity.entries": INNER,
     "RBFAffinity.subset": INNER,
     "TrafficPrior.gradient": INNER,
-    "GLM.own_scores": INNER,
     "GLM.predictors": INNER,
     "GLM.standard_ridge": INNER,
     "TrafficPrior.hessian": INNER,

@@ -15,7 +15,7 @@ from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, Solvable
 from .downdates import Downdates
-from .hessians import OwnHessians, Point, gram, leverages
+from .hessians import OwnHessians, Point, gram, leverages, own_scores
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
 SITES = 512
@@ -88,7 +88,7 @@ class RegressionDerivatives(Derivatives):
         """eta (q, .) of sites, the first sizes[0] at params[0] and so on, or all at params (D,)."""
         if params.ndim == 1:
             return self._at(params).eta[:, sites]
-        return self.model.own_scores(params, sites, sizes)
+        return own_scores(self.model, params, sites, sizes)
 
     def _fold_sums(self, params, folds, weights):
         """sum_o weight slope (x) z over the sites that each fold omits, (n_folds, D)."""
