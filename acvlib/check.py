@@ -49,20 +49,18 @@ class ResultCheck:
     gradients: int
     seconds: float
 
-    def reason(self, fold: int) -> str:
-        """Say how far off a fold is."""
-        theta = self.theta_errors[fold]
-        if not np.isfinite(theta):
-            return "its params, or its objective there, are not finite"
-        deviations = f"{self.loss_errors[fold]:.2g} standard deviations of the fold losses"
-        return f"params about {theta:.2g} standard errors off, loss about {deviations}"
-
     def __str__(self):
         rows = np.flatnonzero(self.unreliable)
-        count = f"{rows.size} of {len(self.unreliable)} folds are unreliable"
-        named = [f"fold {row}: {self.reason(row)}" for row in rows[:3]]
-        more = [f"and {rows.size - 3} more"] if rows.size > 3 else []
-        return "; ".join([count, *named, *more])
+        told = [f"{rows.size} of {len(self.unreliable)} folds are unreliable"]
+        for fold in rows[:3]:
+            theta = self.theta_errors[fold]
+            off = f"params about {theta:.2g} standard errors off, loss about "
+            off += f"{self.loss_errors[fold]:.2g} standard deviations of the fold losses"
+            missing = "its params, or its objective there, are not finite"
+            told.append(f"fold {fold}: {off if np.isfinite(theta) else missing}")
+        if rows.size > 3:
+            told.append(f"and {rows.size - 3} more")
+        return "; ".join(told)
 
 
 @declared

@@ -66,11 +66,17 @@ class Check:
 class Real(Check):
     """Finite real numbers of one of these shapes; names bind to sizes, "" is one number.
 
-    finite=False lets nan and infinity through.
+    finite=False lets nan and infinity through; whole=True asks for whole numbers, as int64.
     """
 
     def __init__(
-        self, *shapes: str, above: float = -INF, least: float = -INF, finite: bool = True
+        self,
+        *shapes: str,
+        above: float = -INF,
+        least: float = -INF,
+        most: float = INF,
+        finite: bool = True,
+        whole: bool = False,
     ) -> None:
         self.shapes = [tuple(int(d) if d.isdigit() else d for d in each.split()) for each in shapes]
         names = [d for each in self.shapes for d in each if isinstance(d, str)]
@@ -79,7 +85,9 @@ class Real(Check):
         self.rows = self.shapes[-1][0] if self.shapes[-1] else None
         self.above = above
         self.least = least
+        self.most = most
         self.finite = finite
+        self.whole = whole
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if self.rows in sizes:
@@ -93,12 +101,17 @@ class Real(Check):
                 where = f" as in {sizes[dimension][1]}" if dimension in sizes else ""
                 wanted += f", {dimension} = {size}{where}" if size is not None else ""
             raise ValueError(f"{name} of shape {array.shape} must be {wanted}")
-        bad = (array <= self.above) | (array < self.least)
+        bad = (array <= self.above) | (array < self.least) | (array > self.most)
+        if self.whole:
+            bad |= array != np.floor(array)
         if bad.any():
             place = np.argwhere(bad)[0]
             where = f" at {place.tolist()}" if place.size else ""
             bound = f"above {self.above:g}" if self.above >= self.least else f">= {self.least:g}"
+            if self.whole:
+                bound = f"whole numbers from {self.least:g} to {self.most:g}"
             raise ValueError(f"{name} must be {bound}; it holds {array[tuple(place)]:g}{where}")
+        array = array.astype(np.int64) if self.whole else array
         array.setflags(write=False)
         return array if array.ndim else array.item()
 
@@ -118,24 +131,6 @@ def _fits(shape, array, sizes, name, labels):
             return False
     sizes |= new
     return True
-
-
-class Integers(Real):
-    """Whole numbers of one of these shapes from `least` to `most`, as int64."""
-
-    def __init__(self, *shapes: str, least: float = 0, most: float = MOST) -> None:
-        super().__init__(*shapes, least=least)
-        self.most = most
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        array = np.asarray(super().__call__(name, value, sizes))
-        bad = (array != np.floor(array)) | (array > self.most)
-        if bad.any():
-            rule = f"whole numbers from {self.least:g} to {self.most:g}"
-            raise ValueError(f"{name} must be {rule}; it holds {array[bad][0]:g}")
-        array = array.astype(np.int64)
-        array.setflags(write=False)
-        return array
 
 
 def _in_words(shape):

@@ -8,26 +8,19 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .checks import LARGEST, one_line, real_array, real_number
+from .checks import LARGEST, one_line, real_array
 from .declared import Check, Params, Rng, Sizes, declared
 from .folds import Fold, Folds, ModelFolds
 from .weighting import Weights
 
 
 @runtime_checkable
-class Model(Protocol):
-    """F(params, weights), minus a weighted log joint density: weight 1 keeps a site, 0 omits it.
-
-    Any class with these four members is a model. It may also have those of `ModelDefaults`, and
-    `derivatives`, an instance of a subclass of `acvlib.derivatives.Derivatives`.
-    """
+class Sites(Protocol):
+    """What can be left out, and how it is scored."""
 
     @property
     def n_sites(self) -> int:
         """How many sites can be left out."""
-
-    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
-        """F; twice differentiable by autograd in params (D,) and weights (n_sites,)."""
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_t | x outside the fold; params) for each t of the fold, (len(fold),)."""
@@ -37,21 +30,23 @@ class Model(Protocol):
 
 
 @runtime_checkable
-class EstimatingEquation(Protocol):
-    """r(params, weights) = 0 in place of a minimum: multi-stage fits, without symmetry."""
+class Model(Sites, Protocol):
+    """F(params, weights), minus a weighted log joint density: weight 1 keeps a site, 0 omits it.
 
-    @property
-    def n_sites(self) -> int:
-        """As in `Model`."""
+    Any class with these four members is a model. It may also have those of `ModelDefaults`, and
+    `derivatives`, an instance of a subclass of `acvlib.derivatives.Derivatives`.
+    """
+
+    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+        """F; twice differentiable by autograd in params (D,) and weights (n_sites,)."""
+
+
+@runtime_checkable
+class EstimatingEquation(Sites, Protocol):
+    """r(params, weights) = 0 in place of a minimum: multi-stage fits, without symmetry."""
 
     def residual(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """r (D,); differentiable by autograd in params (D,) and weights (n_sites,)."""
-
-    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """As in `Model`."""
-
-    def initial_params(self, rng: np.random.Generator | None) -> np.ndarray:
-        """As in `Model`."""
 
 
 class ModelDefaults:
@@ -182,21 +177,6 @@ def own_copy(values: Any, dtype: Any = float, name: str = "data") -> np.ndarray:
     if large.any():
         raise ValueError(f"{name} holds {copied[large][0]:.2g}, whose square overflows: rescale it")
     copied.setflags(write=False)
-    return copied
-
-
-def number_or_array(
-    name: str, values: Any, size: int, each: str, above: float = -np.inf, least: float = -np.inf
-) -> float | np.ndarray:
-    """One number, or an own copy (size,) of numbers, one a `each`; all > above and >= least."""
-    copied = own_copy(values, name=name)
-    if copied.ndim == 0:
-        return real_number(name, values, above, least)
-    usable = (copied > above) & (copied >= least) & (copied < np.inf)
-    if copied.shape != (size,) or not usable.all():
-        found = f"{name} {copied.shape}, at least {copied.min(initial=np.inf):g}"
-        bound = f"> {above:g}" if above >= least else f">= {least:g}"
-        raise ValueError(f"{found}: must be {bound} and finite, one number or {size}, one a {each}")
     return copied
 
 

@@ -87,9 +87,8 @@ class CVResult(HeldOutLosses):
     losses: per fold, -log p(x_t | x outside the fold) of its scored sites; `pointwise`, `loss`,
     `se`, `fold_losses` and `fold_totals` follow from them; params (n_folds, D); indefinite
     (n_folds,): whether the Hessian that the method used for the fold has negative curvature, None
-    where it used none of the fold's own; diagnostics: arrays (n_folds,), see each method; settings:
-    the method's arguments; seconds: wall clock without the initial fit; evaluations: how often what
-    was computed.
+    where it used none of the fold's own; diagnostics: arrays (n_folds,), see each method; seconds:
+    wall clock without the initial fit; evaluations: how often what was computed.
     """
 
     method: str
@@ -102,7 +101,6 @@ class CVResult(HeldOutLosses):
     evaluations: Counter
     indefinite: np.ndarray | None = field(default=None, repr=False)
     diagnostics: dict = field(default_factory=dict, repr=False)
-    settings: dict = field(default_factory=dict)
 
     @property
     def n_folds(self) -> int:

@@ -63,9 +63,9 @@ class HeldOutLosses:
         return float(self._pairs[2].mean())
 
     @cached_property
-    def overlap(self) -> bool:
+    def _overlap(self):
         """Whether some site is scored by more than one fold."""
-        return bool(np.bincount(self._pairs[1], minlength=1).max() > 1)
+        return np.bincount(self._pairs[1], minlength=1).max() > 1
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -75,7 +75,7 @@ class HeldOutLosses:
         """
         fold, site, _ = self._pairs
         groups = np.full(self.n_sites, -1)
-        groups[site] = site if self.overlap else fold
+        groups[site] = site if self._overlap else fold
         return groups
 
     @cached_property
@@ -97,7 +97,7 @@ class HeldOutLosses:
     @cached_property
     def se_over(self) -> str:
         """What `se` counts as independent, in words."""
-        if self.overlap:
+        if self._overlap:
             return "sites (folds overlap: too small)"
         one_each = len(self._pairs[0]) == self.n_folds
         return "sites" if one_each else f"{self.n_folds} folds"

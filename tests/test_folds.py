@@ -191,7 +191,6 @@ class Steps:
     [
         folds.leave_one_out,
         lambda model: folds.k_fold(model, 3, 0),
-        lambda model: folds.k_fold(model, 3, buffer=1),
         lambda model: folds.leave_future_out(model, [5]),
         lambda model: folds.iid(model, 30, 2, 0),
         lambda model: folds.contiguous(model, 30, 2, 0),

@@ -147,18 +147,6 @@ def test_every_scheme_gives_sound_folds(case, data):
     assert all((np.diff(fold) > 0).all() for fold in iid)
 
 
-@given(series(), st.integers(2, 4), st.integers(0, 60))
-def test_blocks_are_omitted_with_their_buffers_and_scored_without(case, k, buffer):
-    n_sites, observed = case
-    drawn = folds.k_fold(n_sites, k, None, observed, buffer)
-    blocks = folds.k_fold(n_sites, k, observed=observed)
-    assert_array_equal(np.concatenate(blocks), np.flatnonzero(observed))  # contiguous
-    for block, omitted, scored in zip(blocks, drawn.omitted, drawn.scored, strict=True):
-        near = [t for t in range(n_sites) if block[0] - buffer <= t <= block[-1] + buffer]
-        assert_array_equal(scored, block)
-        assert_array_equal(omitted, [t for t in near if observed[t]])
-
-
 @given(st.integers(3, 40), st.data())
 def test_the_future_starts_after_the_gap_and_ends_at_the_horizon(n_sites, data):
     gap = data.draw(st.integers(0, n_sites - 2))
@@ -316,14 +304,12 @@ REFUSED = {
     "fractional n_sites": lambda: folds.k_fold(10.0, 2),
     "k": lambda: folds.k_fold(10, 2.5),
     "k of the observed": lambda: folds.k_fold(10, 9, observed=HOLES),
-    "buffer": lambda: folds.k_fold(10, 2, buffer=0.5),
     "percent": lambda: folds.iid(50, 100, 3, RNG),
     "percent nan": lambda: folds.contiguous(50, float("nan"), 3, RNG),
     "less than a site": lambda: folds.iid(50, 1, 3, RNG),
     "n_folds": lambda: folds.contiguous(10, 20, 2.5, RNG),
     "rng": lambda: folds.contiguous(10, 20, 3, np.random),
     "rng None": lambda: folds.iid(10, 20, 3, None),
-    "buffer, shuffled": lambda: folds.k_fold(10, 2, 0, buffer=1),
     "observed numbers": lambda: folds.leave_one_out(4, [3, 0, 1, 2]),
     "observed nan": lambda: folds.leave_one_out(3, [1.0, np.nan, 0.0]),
     "observed of others": lambda: folds.leave_one_out(12, HOLES),

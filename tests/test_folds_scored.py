@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import simulate_traffic
 
 import acvlib as acv
-from acvlib.folds import Folds, balls, k_fold, leave_future_out, weights
+from acvlib.folds import Folds, balls, leave_future_out, weights
 from acvlib.methods.ladder import METHODS
 from acvlib.models import GLM, GaussianHMM, HiddenMRF, LinearChainCRF, PoissonTraffic, TrafficPrior
 from acvlib.weighting import keep_latents
@@ -37,7 +37,13 @@ def hmm():
         hidden[left] = x[left]
         return replace(model, sequences=[hidden])
 
-    return model, model, k_fold(model, 5, buffer=3), without
+    wider = [np.arange(max(0, start - 3), min(60, start + 15)) for start in range(0, 60, 12)]
+    omitted = [sites[model.observed[sites]] for sites in wider]
+    scored = [
+        sites[(sites >= start) & (sites < start + 12)]
+        for sites, start in zip(omitted, range(0, 60, 12), strict=True)
+    ]
+    return model, model, Folds(omitted, scored), without
 
 
 def traffic():

@@ -95,7 +95,7 @@ def cv_gradient(
         check_alike(model, near.model, alpha)
         params = near.fit.params
     found = fit_model(model, params, tolerance=tolerance)
-    run = Run("exact", found, folds, tolerance=tolerance)
+    run = Run("exact", found, folds)
     starts = None
     if near is not None and near.result.folds.same_as(run.folds):
         starts = found.params + near.result.params - near.fit.params

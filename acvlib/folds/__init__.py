@@ -1,7 +1,7 @@
 """Folds: for each one the sites omitted from the fit, and those of them that are scored.
 
-Plain k-fold scores all that it omits. A gap, a buffer, a horizon or a `TimeSeriesSplit` omit more
-than they score. `n_sites` is their number, or a model, which knows what its sites are and which are
+Plain k-fold scores all that it omits. A gap, a horizon, a ball or a `TimeSeriesSplit` omit more than
+they score. `n_sites` is their number, or a model, which knows what its sites are and which are
 missing; folds so made are refused by a model of other sites. `observed` (n_sites,) is False where a
 site is missing: such a site is in no fold. The random schemes draw every fold independently, so
 that folds may overlap. On a graph, neighbours are omitted together: nothing is learned next door.
@@ -53,27 +53,14 @@ def leave_one_out(n_sites: Any, observed: Flags = None) -> Folds:
 
 
 @declared
-def k_fold(
-    n_sites: Any, k: int, rng: Rng | None = None, observed: Flags = None, buffer: Margin = 0
-) -> Folds:
-    """Part the sites into k folds of nearly equal size: contiguous, or shuffled by `rng`.
-
-    buffer: how many more sites on both sides of contiguous folds to omit, unscored: h-block
-    cross-validation.
-
-    Source of buffers: Burman, Chow and Nolan (1994).
-    """
+def k_fold(n_sites: Any, k: int, rng: Rng | None = None, observed: Flags = None) -> Folds:
+    """Part the sites into k folds of nearly equal size: contiguous, or shuffled by `rng`."""
     known = Known.of(n_sites, observed)
     sites = known.numbers
     check_whole("k", k, 2, len(sites), f" folds of {len(sites)} sites")
     if rng is not None:
-        if buffer:
-            raise ValueError(f"buffer = {buffer}: of contiguous folds, which rng does not draw")
         sites = rng.permutation(sites)
-    parts = [np.sort(part) for part in np.array_split(sites, k)]
-    if not buffer:
-        return _of(known, parts)
-    return _of(known, [known.between(p[0] - buffer, p[-1] + buffer + 1) for p in parts], parts)
+    return _of(known, [np.sort(part) for part in np.array_split(sites, k)])
 
 
 def leave_future_out(

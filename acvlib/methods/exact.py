@@ -41,7 +41,7 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the
     end; `indefinite`: whether the fold's last Hessian is, where it needed one.
     """
-    run = Run("exact", fit, folds, tolerance=tolerance)
+    run = Run("exact", fit, folds)
 
     def refit(folds: Folds) -> Refits:
         if has_machines():

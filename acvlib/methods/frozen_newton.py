@@ -25,7 +25,7 @@ def frozen_newton(
     ------
     IndefiniteHessian : H + damping is not positive definite
     """
-    run = Run("frozen_newton", fit, folds, steps=steps, rescale=rescale, damping=damping)
+    run = Run("frozen_newton", fit, folds)
     H = fit.hessian.damped(damping)
 
     def step(folds: Folds) -> Refits:

@@ -21,7 +21,7 @@ def infinitesimal_jackknife(fit: AFit, folds: Folds, damping: NonNegative = 0.0)
 
     Source: Ghosh et al. (2020), Algorithms 1-4 and Eq. 14; Giordano et al. (2019).
     """
-    run = Run("infinitesimal_jackknife", fit, folds, damping=damping)
+    run = Run("infinitesimal_jackknife", fit, folds)
     H = fit.hessian.damped(damping) if damping else fit.hessian
 
     def step(folds: Folds) -> Refits:

@@ -24,7 +24,7 @@ def newton_step(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult
 
     Source: Ghosh et al. (2020), Appendix H and I.
     """
-    run = Run("newton_step", fit, folds, damping=damping)
+    run = Run("newton_step", fit, folds)
     derivatives = run.derivatives
 
     def step(folds: Folds) -> Refits:

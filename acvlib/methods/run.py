@@ -20,11 +20,10 @@ class Run:
     lost: why folds that cannot be evaluated cannot, by number.
     """
 
-    def __init__(self, method: str, fit: Fit, folds: Any, **settings: Any):
+    def __init__(self, method: str, fit: Fit, folds: Any):
         self.started = time.perf_counter()
         self.method = method
         self.fit = fit
-        self.settings = settings
         self.derivatives = fit.derivatives
         self.is_checked = isinstance(folds, Folds) and folds in fit.checked_folds
         self.folds = folds if self.is_checked else Folds.of(folds, fit.model)
@@ -102,5 +101,4 @@ class Run:
             evaluations=Counter({"heldout": n_folds - len(self.lost), **evaluations}),
             indefinite=indefinite,
             diagnostics=diagnostics,
-            settings=self.settings,
         )

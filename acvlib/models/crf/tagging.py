@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...checks import real_array
+from ...declared import Real, Sizes
 from ...folds import Folds
 from ...inference.smoothing import best_states
-from ...model import ModelDefaults, checked, number_or_array
+from ...model import ModelDefaults, checked
 from ...weighting import hide_labels, site_weights
 from .derivatives import TaggingDerivatives
 from .tokens import FeatureParams, Paths, Tokens
@@ -39,7 +40,8 @@ class Tagging(ModelDefaults):
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
         # not 0, as shifting all transitions changes nothing
-        ridge = number_or_array("ridge", self.ridge, self.n_params, "parameter", above=0.0)
+        sizes = Sizes(n_params=(self.n_params, "the parameters", None))
+        ridge = Real("", "n_params", above=0.0)("ridge", self.ridge, sizes)
         object.__setattr__(self, "ridge", ridge)
         weights = site_weights(self.sample_weight, len(tokens.lengths), "sentence")
         object.__setattr__(self, "sample_weight", weights)

@@ -52,15 +52,6 @@ add(
     **OBSERVED,
 )
 add(
-    "folds.k_fold, buffered",
-    folds.k_fold,
-    with_flags(k=3, buffer=1),
-    is_folds,
-    k=K,
-    buffer=odd.WHOLE_0,
-    **OBSERVED,
-)
-add(
     "folds.leave_future_out",
     folds.leave_future_out,
     with_flags(starts=np.array([5, 8, 10]), horizon=2, gap=1),

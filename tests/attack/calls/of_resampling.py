@@ -5,7 +5,7 @@ import numpy as np
 from acvlib import bootstrap
 
 from .. import inputs as odd
-from .call import N, add, dyadic
+from .call import N, add
 from .of_methods import FITTED, fitted
 
 
@@ -40,10 +40,3 @@ for name in ("jackknife_params", "refits"):
         fit=FITTED,
         weights=RESAMPLED,
     )
-add(
-    "bootstrap.interval",
-    bootstrap.interval,
-    lambda rng: {"params": dyadic(rng, 20, 3), "level": 0.5},
-    params=odd.SERIES,
-    level=odd.POSITIVE | odd.kinds("refuse", above=odd.constant(1.5), huge=odd.constant(1e200)),
-)
