@@ -1,6 +1,6 @@
 """Weights of any kind in place of CV's zeros and ones: bootstrap.
 
-Rows of `weights` (n_resamples, n_sites) are of any scheme, such as rng.multinomial(n, [1 / n] * n, B).
+Rows of `weights` (n_resamples, n_sites) are of any scheme, as rng.multinomial(n, [1 / n] * n, B).
 A weight of 2 counts a site twice: a row of a GLM or a sequence of an HMM as if it were there twice,
 an observation of a hidden chain or field by the square of its density, with one hidden state.
 

@@ -52,7 +52,7 @@ def each_fold(
     params: (D,), or a point for each of the `Folds`, (n_folds, D).
     """
     points = np.broadcast_to(params, (len(folds.sizes), params.shape[-1]))
-    pairs = zip(points, folds.omitted, strict=True)
+    pairs: Iterable = zip(points, folds.omitted, strict=True)
     if len(points) == 1:  # as in every fit: no worker, no bar
         return [function(*pair) for pair in pairs]
     pairs = track(pairs, label, len(points))

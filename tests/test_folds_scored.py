@@ -37,12 +37,9 @@ def hmm():
         hidden[left] = x[left]
         return replace(model, sequences=[hidden])
 
-    wider = [np.arange(max(0, start - 3), min(60, start + 15)) for start in range(0, 60, 12)]
+    scored = [*acv.folds.k_fold(model, 5)]
+    wider = [np.arange(max(0, sites[0] - 3), min(60, sites[-1] + 4)) for sites in scored]
     omitted = [sites[model.observed[sites]] for sites in wider]
-    scored = [
-        sites[(sites >= start) & (sites < start + 12)]
-        for sites, start in zip(omitted, range(0, 60, 12), strict=True)
-    ]
     return model, model, Folds(omitted, scored), without
 
 

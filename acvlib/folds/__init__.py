@@ -1,7 +1,7 @@
 """Folds: for each one the sites omitted from the fit, and those of them that are scored.
 
-Plain k-fold scores all that it omits. A gap, a horizon, a ball or a `TimeSeriesSplit` omit more than
-they score. `n_sites` is their number, or a model, which knows what its sites are and which are
+Plain k-fold scores all that it omits; a gap, a horizon, a ball or a `TimeSeriesSplit` omit more
+than they score. `n_sites` is their number, or a model, which knows what its sites are and which are
 missing; folds so made are refused by a model of other sites. `observed` (n_sites,) is False where a
 site is missing: such a site is in no fold. The random schemes draw every fold independently, so
 that folds may overlap. On a graph, neighbours are omitted together: nothing is learned next door.

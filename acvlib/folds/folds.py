@@ -181,7 +181,7 @@ class Folds:
         ones = np.ones(len(omitted.sites))
         return csr_matrix((ones, omitted.sites, omitted.ends), (len(omitted.sizes), n_sites))
 
-    def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray] | np.ndarray:
         """Take from the losses of all omitted sites, fold by fold, those of the scored sites."""
         if self.scored is self.omitted:
             return losses
