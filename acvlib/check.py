@@ -18,7 +18,7 @@ from numpy.linalg import LinAlgError
 
 from .checks import one_line
 from .declared import Positive, declared
-from .derivatives import is_equation, kept_share
+from .derivatives import kept_share
 from .methods.exact import exact
 from .parallel import pieces
 from .results import AResult, CVResult
@@ -144,7 +144,7 @@ class _Search:
         losses = self.losses[rows]
         before = np.broadcast_to(self.fit.params, points.shape)
         slopes = before
-        if not is_equation(self.fit.model):
+        if not self.derivatives.is_equation:
             slopes = self._gradients(self.fit.params, self.result.folds[rows])
         for _ in range(LOOKS):
             folds = self.result.folds[rows]
@@ -178,7 +178,7 @@ class _Search:
         """
         share = self.share[rows]
         g = np.where(_are_finite(g)[:, None], g, 0.0)
-        if is_equation(self.fit.model):
+        if self.derivatives.is_equation:
             return self.fit.hessian.solve(g.T).T / share
         whole = share * (s @ self.fit.metric)
         along = _dots(s, y)

@@ -23,17 +23,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import numpy as np
 from autograd.tracer import isbox
 
-from .checks import (
-    INF,
-    MOST,
-    check_choice,
-    check_kind,
-    check_whole,
-    generator,
-    in_order_of,
-    real_array,
-    real_number,
-)
+from . import checks
 
 Thing = TypeVar("Thing")
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -72,9 +62,9 @@ class Real(Check):
     def __init__(
         self,
         *shapes: str,
-        above: float = -INF,
-        least: float = -INF,
-        most: float = INF,
+        above: float = -checks.INF,
+        least: float = -checks.INF,
+        most: float = checks.INF,
         finite: bool = True,
         whole: bool = False,
     ) -> None:
@@ -91,8 +81,8 @@ class Real(Check):
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if self.rows in sizes:
-            value = in_order_of(sizes[self.rows][2], name, value)
-        array = real_array(name, value, finite=self.finite)
+            value = checks.in_order_of(sizes[self.rows][2], name, value)
+        array = checks.real_array(name, value, finite=self.finite)
         labels = (getattr(value, "index", None), getattr(value, "columns", None))
         if not any(_fits(shape, array, sizes, name, labels) for shape in self.shapes):
             wanted = " or ".join(map(_in_words, self.shapes))
@@ -144,12 +134,12 @@ def _in_words(shape):
 class Number(Check):
     """One finite number, > above, >= least and < below."""
 
-    above: float = -INF
-    least: float = -INF
-    below: float = INF
+    above: float = -checks.INF
+    least: float = -checks.INF
+    below: float = checks.INF
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> float:
-        return real_number(name, value, self.above, self.least, self.below)
+        return checks.real_number(name, value, self.above, self.least, self.below)
 
 
 @dataclass(frozen=True)
@@ -157,12 +147,12 @@ class Whole(Check):
     """One whole number from least to most, which may be the name of a size."""
 
     least: int
-    most: int | str = MOST
+    most: int | str = checks.MOST
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> int:
         most = sizes.of(self.most)
         of = f" of {most} {self.most.removeprefix('n_')}" if isinstance(self.most, str) else ""
-        return check_whole(name, value, self.least, most, of)
+        return checks.check_whole(name, value, self.least, most, of)
 
 
 class OneOf(Check):
@@ -172,7 +162,7 @@ class OneOf(Check):
         self.choices = choices
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> str:
-        check_choice(name, value, self.choices)
+        checks.check_choice(name, value, self.choices)
         return value
 
 
@@ -196,7 +186,7 @@ class Is(Check):
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if isinstance(value, type) or not isinstance(value, self.kind):
-            check_kind(name, value, self.kind, self.remedy)  # which raises
+            checks.check_kind(name, value, self.kind, self.remedy)  # which raises
         if self.sized:
             sizes.owner = getattr(value, "model", value)
         return value
@@ -206,7 +196,7 @@ class Seeded(Check):
     """A generator, or the seed of one."""
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> np.random.Generator:
-        return generator(value)
+        return checks.generator(value)
 
 
 Positive = Annotated[float, Number(above=0.0)]
@@ -240,7 +230,7 @@ def _declared(function: Any) -> Any:
     places = []  # names of arguments that may be given by place
     others = ""  # that of *arguments
     plain = []
-    checks = {}
+    rules = {}
     defaults = {}
     for name, parameter in shown.parameters.items():
         check, optional, kind = _read(function, parameter)
@@ -250,7 +240,7 @@ def _declared(function: Any) -> Any:
         elif parameter.kind == Parameter.VAR_POSITIONAL:
             others = name
         if check:
-            checks[name] = check, optional
+            rules[name] = check, optional
             if not _is_settled(check, name, parameter.default):
                 defaults[name] = parameter.default
     of_object = places[:1] == ["self"] and function.__name__ != "__init__"
@@ -260,20 +250,16 @@ def _declared(function: Any) -> Any:
         sizes = Sizes()
         if of_object and args:
             sizes.owner = args[0]
-        filled = places[: len(args)]
-        values = list(args)
-        for place, name in enumerate(filled + [others] * (len(args) - len(filled))):
-            if name in checks and not isbox(values[place]):
-                check, optional = checks[name]
-                if not (optional and values[place] is None):
-                    values[place] = check(name, values[place], sizes)
+        by_place = dict(enumerate(args))
+        filled = places[: len(args)] + [others] * (len(args) - len(places))
         named = {name: value for name, value in defaults.items() if name not in filled} | named
-        for name in shown.parameters:
-            if name in named and name in checks and not isbox(named[name]):
-                check, optional = checks[name]
-                if not (optional and named[name] is None):
-                    named[name] = check(name, named[name], sizes)
-        return function(*values, **named)
+        tasks = [(by_place, place, name) for place, name in enumerate(filled)]
+        tasks += [(named, name, name) for name in shown.parameters if name in named]
+        for values, key, name in tasks:
+            check, optional = rules.get(name, (None, False))
+            if check and not isbox(values[key]) and not (optional and values[key] is None):
+                values[key] = check(name, values[key], sizes)
+        return function(*by_place.values(), **named)
 
     with_checks.unchecked = function  # type: ignore[attr-defined]
     with_checks.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]

@@ -45,6 +45,7 @@ class Derivatives:
     def __init__(self, model: Any):
         self.model = model
         self.n_sites = model.n_sites
+        self.is_equation = hasattr(model, "residual")
         self.defaults = with_defaults(model)
 
     def __init_subclass__(cls, **settings):
@@ -101,8 +102,7 @@ class Derivatives:
             return np.asarray(self.hessian(point, self._without(fold)))
 
         matrices = np.array(each_fold(hessian, params, folds, "Hessians"))
-        symmetric = not is_equation(self.model)
-        return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), symmetric)
+        return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), not self.is_equation)
 
     def fold_expansion(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
@@ -237,13 +237,8 @@ class EquationDerivatives(Derivatives):
 @declared
 def derivatives_of(model: AModel) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
-    kind = EquationDerivatives if is_equation(model) else Derivatives
+    kind = EquationDerivatives if hasattr(model, "residual") else Derivatives
     return getattr(model, "derivatives", None) or kind(model)
-
-
-def is_equation(model: Any) -> bool:
-    """True for an `EstimatingEquation`, False for a `Model`."""
-    return hasattr(model, "residual")
 
 
 def at(params: np.ndarray, rows: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .checks import LARGEST, real_array
 from .declared import Positive, Real, Rng, declared
-from .derivatives import derivatives_of, is_equation
+from .derivatives import derivatives_of
 from .folds import WHOLE
 from .model import AModel
 from .results import TOLERANCE, Fit
@@ -40,7 +40,7 @@ def fit(
     derivatives = derivatives_of(model)
     defaults = derivatives.defaults
     matrix_free = derivatives.matrix_free
-    near = is_equation(model) or (start is not None and matrix_free)
+    near = derivatives.is_equation or (start is not None and matrix_free)
     further = defaults.further_starts if start is None else None
     start = real_array("start", model.initial_params(rng), 1) if start is None else start
     if defaults.quadratic or near or (defaults.convex and not matrix_free):
@@ -131,7 +131,7 @@ def _polished(derivatives, params, tolerance):
     """Newton steps from params (D,); from each saddle on to a lower point."""
     solver = newton_cg if derivatives.matrix_free else newton
     # Far from an equation's solution large residuals make errors look small: it is solved twice.
-    rounds = 2 if is_equation(derivatives.model) else 1
+    rounds = 2 if derivatives.is_equation else 1
     closer = 0.1 * tolerance  # as the last step's Hessian may be another point's
     for _ in range(rounds):
         own = derivatives.refits(params, WHOLE, closer)

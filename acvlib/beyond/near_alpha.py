@@ -11,7 +11,7 @@ import numpy as np
 
 from ..checks import real_array
 from ..compare import data_difference
-from ..derivatives import Derivatives, derivatives_of, is_equation
+from ..derivatives import Derivatives, derivatives_of
 from ..folds import Folds
 from ..folds.checks import observed_mask
 from ..model import check_is_model
@@ -65,7 +65,7 @@ class NearAlpha:
         self.low = low
         self.high = high
         self.centre = self._at(alpha)
-        if is_equation(self.centre):
+        if hasattr(self.centre, "residual"):
             raise TypeError("an EstimatingEquation has no objective: model_of must give a Model")
 
     def _at(self, alpha):
