@@ -14,7 +14,7 @@ import numpy as np
 from .checks import warn
 from .declared import NonNegative, Real, declared
 from .derivatives import Derivatives
-from .model import ModelDefaults, override
+from .model import ModelDefaults
 from .results import TOLERANCE, AFit
 from .solvers.inverse import DenseFolds
 from .solvers.newton import newton
@@ -74,7 +74,6 @@ class _Resampled(Derivatives):
         self._points = np.full((len(weights), n_params), np.nan)
         self.hessians = np.empty((len(weights), n_params, n_params))  # at the points
 
-    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Any, values: bool = True
     ) -> tuple[Any, np.ndarray]:
@@ -83,7 +82,6 @@ class _Resampled(Derivatives):
         objectives, gradients, self.hessians[folds] = self._of_model.weighted(*pair)
         return objectives, gradients
 
-    @override
     def fold_hessians(
         self, params: np.ndarray, folds: Any, damping: float = 0.0, whole: Any = None
     ) -> DenseFolds:

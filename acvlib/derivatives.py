@@ -4,6 +4,7 @@ An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 i
 """
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from autograd.core import make_vjp
 from .checks import one_line
 from .declared import declared
 from .folds import WHOLE, Folds
-from .model import AModel, FoldProducts, Refits, check_overrides, override, with_defaults
+from .model import AModel, FoldProducts, Refits, with_defaults
 from .parallel import each_fold, pieces
 from .solvers.inverse import (
     DenseFolds,
@@ -49,8 +50,16 @@ class Derivatives:
         self.defaults = with_defaults(model)
 
     def __init_subclass__(cls, **settings):
+        """Raise TypeError for a public name of a subclass that its bases do not have."""
         super().__init_subclass__(**settings)
-        check_overrides(cls)
+        known = {name for base in cls.__mro__[1:] for name in vars(base)}
+        for name in vars(cls):
+            if name not in known and not name.startswith("_"):
+                near = get_close_matches(name, [k for k in known if k[0] != "_"], 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                helpers = "(names of helpers start with an underscore)"
+                nothing = f"{cls.__name__}.{name} overrides nothing of Derivatives"
+                raise TypeError(f"{nothing}{hint} {helpers}")
 
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
@@ -203,7 +212,6 @@ class Derivatives:
 class EquationDerivatives(Derivatives):
     """The same of an `EstimatingEquation`."""
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -211,23 +219,19 @@ class EquationDerivatives(Derivatives):
         residual = np.asarray(self.model.residual(params, weights))
         return 0.5 * float(residual @ residual), residual
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """dr/dparams (D, D)."""
         return DenseJacobian(jacobian(self.model.residual)(params, weights))
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """dr/dweights (D, n_sites)."""
         return _jacobian_by_rows(lambda w: self.model.residual(params, w), weights)
 
-    @override
     def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
         """H' (J J')^+ H, the inverse of the sandwich covariance of params."""
         jacobian_matrix = np.asarray(hessian)
         return jacobian_matrix.T @ self.residual_precision(params) @ jacobian_matrix
 
-    @override
     def residual_precision(self, params: np.ndarray) -> np.ndarray | None:
         """(J J')^+ (D, D) at weights 1."""
         cross = self.cross_matrix(params, np.ones(self.n_sites))

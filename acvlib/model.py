@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -88,26 +87,6 @@ def with_defaults(model: Any) -> ModelDefaults:
     for name in [name for name in vars(ModelDefaults) if not name.startswith("_")]:
         setattr(filled, name, getattr(model, name, getattr(filled, name)))
     return filled
-
-
-def override(method: Callable) -> Callable:
-    """Mark a method that stands in for one of its base class, which `Derivatives` checks."""
-    method.__override__ = True  # type: ignore[attr-defined]
-    return method
-
-
-def check_overrides(cls: type) -> None:
-    """Raise TypeError for a public or marked name of a subclass that its bases do not have."""
-    known = {name for base in cls.__mro__[1:] for name in vars(base)}
-    for name, value in vars(cls).items():
-        marked = getattr(value, "__override__", False)
-        if name not in known and (marked or not name.startswith("_")):
-            near = get_close_matches(name, [k for k in known if k[0] != "_"], 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise TypeError(
-                f"{cls.__name__}.{name} overrides nothing of Derivatives{hint} "
-                "(names of helpers start with an underscore)"
-            )
 
 
 class FoldProducts(Protocol):

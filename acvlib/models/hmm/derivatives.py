@@ -8,7 +8,6 @@ from scipy.special import logsumexp
 
 from ...derivatives import Derivatives, at
 from ...folds import weights as fold_weights
-from ...model import override
 from ...parallel import each_fold, parallel
 from ...solvers.inverse import DenseFolds, DenseHessian
 from .curvature import AT_ONCE, Curvature, block_solve, factor_of
@@ -27,12 +26,10 @@ class HMMDerivatives(Derivatives):
         super().__init__(model)
         self.matrix_free = model.n_params > model.dense_limit
 
-    @override
     def value_and_gradient(self, params, weights):
         hidden = hidden_states(self.model, params, weights)
         return hidden.value(), hidden.gradient()
 
-    @override
     def cross(self, params, folds):
         if self.model.sites == "sequences":
             return -self._of_folds_alone(params, folds)[1]
@@ -47,7 +44,6 @@ class HMMDerivatives(Derivatives):
             parts.append(curvature.of_fields(left_out * every) + emitted)
         return np.concatenate(parts)
 
-    @override
     def fold_gradients(self, params, folds, values=True):
         if not self._shared(params, folds):
             return super().fold_gradients(params, folds, values)
@@ -55,13 +51,11 @@ class HMMDerivatives(Derivatives):
         of_folds = self._of_folds_alone(params, folds)
         return whole.value() - of_folds[0], whole.gradient() - of_folds[1]
 
-    @override
     def hessian(self, params, weights):
         if self.matrix_free:
             return super().hessian(params, weights)
         return DenseHessian(_dense(hidden_states(self.model, params, weights)))
 
-    @override
     def fold_hessians(self, params, folds, damping=0.0, whole=None):
         if self.matrix_free or not self._shared(params, folds):
             return super().fold_hessians(params, folds, damping, whole)
@@ -73,7 +67,6 @@ class HMMDerivatives(Derivatives):
         lost = each_fold(alone, params, folds, "Hessians")
         return DenseFolds(np.asarray(whole.damped(damping)) - np.array(lost))
 
-    @override
     def products(self, params, folds):
         if self._shared(params, folds):
             own = [Curvature(states_of_sequences(self.model, params, fold)) for fold in folds]
@@ -84,12 +77,10 @@ class HMMDerivatives(Derivatives):
             points.append(Curvature(hidden_states(self.model, at(params, i), weights)))
         return Products(points)
 
-    @override
     def heldout(self, params, folds):
         losses = each_fold(partial(heldout_loss, self.model), params, folds, "held-out losses")
         return folds.pick(losses)
 
-    @override
     def heldout_gradients(self, params, folds):
         points = zip(params, folds.omitted, folds.scored, strict=True)
         jobs = (delayed(self._heldout_gradient)(*each) for each in points)
@@ -107,7 +98,6 @@ class HMMDerivatives(Derivatives):
         field[scored] = np.exp(left.log_density[scored] - log_p[:, None])
         return -(Curvature(left).of_fields(field[None])[0] + left.emitted(gamma * field))
 
-    @override
     def prior_gradients(self, params):
         law = self.model.chain_prior
         slopes = []

@@ -16,7 +16,6 @@ from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference.smoothing import UNLIKELY
 from ...inference.two_state import N_LANES, N_PARAMS, TO0, Chains, smooth
-from ...model import override
 from ...parallel import pieces, threads, track
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
@@ -42,7 +41,6 @@ class TrafficDerivatives(Derivatives):
     def _observed_totals(self):
         return self._totals(self.model.observed)
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -52,13 +50,11 @@ class TrafficDerivatives(Derivatives):
             return (value if np.all(within == params) else np.inf), gradient
         return self._with_prior(params, within, *self._likelihood(within, weights))
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         if _is_unlikely(params):
             return super().hessian(params, weights)
         return DenseHessian(self._second_order(params, weights)[0])
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if _is_unlikely(params):
             return super().cross_matrix(params, weights)
@@ -118,7 +114,6 @@ class TrafficDerivatives(Derivatives):
         moved = np.any(within != params, axis=-1)
         return np.where(moved, np.inf, value)[()], self._prior.gradient(within) + gradient
 
-    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +127,6 @@ class TrafficDerivatives(Derivatives):
         found, gradients = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return self._with_prior(params, within, found, gradients)
 
-    @override
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
@@ -142,14 +136,12 @@ class TrafficDerivatives(Derivatives):
         added = np.array([self._prior.hessian(point) for point in np.atleast_2d(params)])
         return DenseFolds(np.concatenate(blocks) + added + damping * np.eye(N_PARAMS))
 
-    @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         if _is_unlikely(params):
             return super().heldout(params, folds)
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
 
-    @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self._prior.gradient(params)
 
