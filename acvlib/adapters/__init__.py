@@ -184,9 +184,10 @@ class AdaptedDerivatives(Derivatives):
 
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
-    ) -> list[np.ndarray]:
+    ) -> tuple[Any, np.ndarray]:
         n = len(folds)
-        return self._rows("value_and_gradient", n, repeated(n, params), self._kept(folds))
+        found = self._rows("value_and_gradient", n, repeated(n, params), self._kept(folds))
+        return found[0], found[1]
 
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
@@ -199,7 +200,7 @@ class AdaptedDerivatives(Derivatives):
         columns = self._products(points, lambda rows: kept(fold[rows]), units, keep=1)[0]
         return DenseFolds(columns.reshape(n, size, size) + damping * np.eye(size))
 
-    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray]:
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """Folds of one size go together."""
         losses = [np.empty(0)] * len(folds)
         points = repeated(len(folds), params)

@@ -45,7 +45,8 @@ class FeatureDerivatives(TaggingDerivatives):
     def anchored(self, params: np.ndarray) -> "FeatureDerivatives":
         """With the preconditioner of these params, which takes the time of many products."""
         anchored = type(self)(self.model)
-        anchored._preconditioner = self.products(params, WHOLE).preconditioners[0]
+        products: Any = self.products(params, WHOLE)
+        anchored._preconditioner = products.preconditioners[0]
         return anchored
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:

@@ -29,8 +29,6 @@ class Tagging(ModelDefaults):
     tokens: Tokens
     free: Any
 
-    convex = True
-
     def _settle(self, tokens, free):
         """Set tokens and free, and check what comes with them."""
         object.__setattr__(self, "tokens", tokens)
@@ -45,6 +43,11 @@ class Tagging(ModelDefaults):
         object.__setattr__(self, "ridge", ridge)
         weights = site_weights(self.sample_weight, len(tokens.lengths), "sentence")
         object.__setattr__(self, "sample_weight", weights)
+
+    @property
+    def convex(self) -> bool:
+        """A sum over what hidden labels may be is not."""
+        return self.scheme is None
 
     @property
     def sites(self) -> str:

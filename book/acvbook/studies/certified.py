@@ -89,9 +89,9 @@ def check(model, folds, method=acv.newton_step, fit=None, exact=None, **options)
     return Checked(fit, certificate, exact, stepped - started, seconds)
 
 
-def both(model, folds):
+def both(model, folds, **options):
     """{"": from the full fit first, "sharp": every fold from its own params} of a Newton step."""
-    first = check(model, folds)
+    first = check(model, folds, **options)
     return {"": first, "sharp": check(model, folds, fit=first.fit, sharp=True, exact=first.exact)}
 
 
@@ -165,7 +165,7 @@ def given_table(models, n_folds, rng):
     rows = {}
     for name, (model, _) in models.items():
         folds = some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
-        checked = both(model, folds)
+        checked = both(model, folds, complete=True)
         costs = {"seconds_over_exact": checked[""].seconds / exact_seconds(model, checked[""])}
         refitted = {"refitted": checked[""].certificate.refitted.mean()}
         rows[name] = {"n": model.n_sites, "D": model.n_params} | _row(checked) | refitted | costs
