@@ -108,6 +108,20 @@ def test_an_indefinite_hessian_is_refused_unless_damped(method):
         assert np.isfinite(method(fit, FOLDS, damping=1.5).params).all()
 
 
+def test_folds_that_one_fit_has_checked_are_checked_again_by_another(fits):
+    folds = acv.Folds(list(FOLDS))
+    small = acv.fit(GLM(X[:30], Y[:30], "gaussian"))
+    for _ in range(2):
+        assert np.isfinite(acv.newton_step(fits["ridge"], folds).loss)
+        with pytest.raises(ValueError, match=r"outside 0 \.\.\. 29"):
+            acv.newton_step(small, folds)
+    one_class = acv.fit(GLM(X[:30], np.arange(30.0) < 3, penalty=1.0))
+    lost = acv.Folds([[0, 1, 2], [7]])
+    for _ in range(2):
+        with pytest.warns(UnconvergedFit, match="fold 0 leaves responses of one class alone"):
+            acv.infinitesimal_jackknife(one_class, lost)
+
+
 def test_methods_leave_fit_and_folds_as_they_were(fits):
     fit = fits["logistic"]
     params = fit.params.copy()
