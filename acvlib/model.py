@@ -14,7 +14,7 @@ from .weighting import Weights
 
 
 @runtime_checkable
-class Sites(Protocol):
+class HasSites(Protocol):
     """What can be left out, and how it is scored."""
 
     @property
@@ -29,7 +29,7 @@ class Sites(Protocol):
 
 
 @runtime_checkable
-class Model(Sites, Protocol):
+class Model(HasSites, Protocol):
     """F(params, weights), minus a weighted log joint density: weight 1 keeps a site, 0 omits it.
 
     Any class with these four members is a model. It may also have those of `ModelDefaults`, and
@@ -41,7 +41,7 @@ class Model(Sites, Protocol):
 
 
 @runtime_checkable
-class EstimatingEquation(Sites, Protocol):
+class EstimatingEquation(HasSites, Protocol):
     """r(params, weights) = 0 in place of a minimum: multi-stage fits, without symmetry."""
 
     def residual(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:

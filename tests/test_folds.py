@@ -42,6 +42,7 @@ def test_forms_of_the_same_folds_are_the_same_in_their_order(form):
 def test_a_table_has_a_fold_in_each_row(kind):
     table = np.array([[3, 1], [4, 0]], kind)
     assert Folds.of(table, 10).same_as(Folds([[3, 1], [4, 0]]))
+    assert not Folds(table).same_as(Folds([[3], [1, 4, 0]]))
     assert Folds(table)[0].dtype == np.int64
 
 

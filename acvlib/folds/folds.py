@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -38,9 +37,10 @@ class Sites(Sequence):
             sizes = np.array([len(sites) for sites in arrays], int)
             copied = cls(np.concatenate([np.empty(0, np.int64), *arrays]), sizes)
         copied.check_range(n_sites)
-        if not (np.diff(copied.keys) > 0).all():
-            repeated = np.ones(len(copied.keys), bool)
-            repeated[np.unique(copied.keys, return_index=True)[1]] = False
+        keys = copied.keys
+        if not (np.diff(keys) > 0).all():
+            repeated = np.ones(len(keys), bool)
+            repeated[np.unique(keys, return_index=True)[1]] = False
             copied.refuse(repeated, "holds site {} more than once")
         return copied
 
@@ -59,7 +59,7 @@ class Sites(Sequence):
     def __iter__(self) -> Iterator[np.ndarray]:
         return map(self.sites.__getitem__, map(slice, self.ends[:-1], self.ends[1:]))
 
-    @cached_property
+    @property
     def keys(self) -> np.ndarray:
         """One number for each (fold, site), in the order of such pairs."""
         return np.repeat(MOST * np.arange(len(self)), self.sizes) + self.sites
@@ -185,8 +185,9 @@ class Folds:
         """Take from the losses of all omitted sites, fold by fold, those of the scored sites."""
         if self.scored is self.omitted:
             return losses
-        order = np.argsort(self.omitted.keys, kind="stable")
-        places = np.searchsorted(self.omitted.keys, self.scored.keys, sorter=order)
+        keys = self.omitted.keys
+        order = np.argsort(keys, kind="stable")
+        places = np.searchsorted(keys, self.scored.keys, sorter=order)
         return self.split(np.concatenate(losses)[order[places]])
 
     def split(self, losses: np.ndarray) -> Sequence[np.ndarray] | np.ndarray:
