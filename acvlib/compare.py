@@ -7,7 +7,7 @@ import numpy as np
 
 from .declared import declared
 from .extras import require
-from .folds.checks import Known
+from .folds.folds import Known
 from .results import AResult, CVResult
 from .scores import error_of_sum
 

@@ -189,7 +189,7 @@ theta = ladders.theta_table(fields[0.4].results)
 ledger.record_table("beyond.ladder.mrf", theta.median(), june)
 record_nearer("beyond.ladder.mrf", theta, june)
 gap = abs(fields[0.8].results[ij].fold_losses - fields[0.8].results["exact"].fold_losses)
-where = mrf.with_neighbours(june.edges, folds.table[np.argsort(-gap)[:10], 0])
+where = mrf.with_neighbours(june.edges, folds.omitted.sites[np.argsort(-gap)[:10]])
 ledger.record("ghosh.fig3.where", where, june)
 
 # %% [markdown]

@@ -464,7 +464,7 @@ faces = datasets.load_or_simulate("att_faces", rng)
 faces = faces if paper else faces.take(np.arange(0, 40, 2))
 network = siamese.network(faces, gamma_i=1e-4)
 training = Adam(steps=100 if paper else 15, learning_rate=3e-3)
-folds = acv.folds.by_class(faces.person, 2, rng)
+folds = acv.folds.leave_group_out(faces.person, per_fold=2, rng=rng)
 losses, moves = siamese.one_split(network, training, seed, folds[0])
 pd.Series(siamese.agreement(losses, moves)).to_frame("first split").round(3)
 

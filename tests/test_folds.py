@@ -24,7 +24,7 @@ def test_forms_of_the_same_folds_are_the_same_in_their_order(form):
     made = Folds.of(form, 10)
     assert made.same_as(Folds(TWO))
     assert_array_equal(made[1], [4, 0, 2])
-    assert Folds(np.array([[3, 1], [4, 0]], "u1")).table.dtype == np.int64
+    assert Folds(np.array([[3, 1], [4, 0]], "u1"))[0].dtype == np.int64
 
 
 BAD = {  # what else is refused is in tests/attack; here is what is said
@@ -148,12 +148,11 @@ class Steps:
     [
         folds.leave_one_out,
         lambda model: folds.k_fold(model, 3, 0),
-        lambda model: folds.blocked(model, 3, 1),
         lambda model: folds.leave_future_out(model, [5]),
         lambda model: folds.iid(model, 30, 2, 0),
         lambda model: folds.contiguous(model, 30, 2, 0),
         lambda model: folds.leave_group_out(np.repeat([1, 2], 6)),
-        lambda model: folds.by_class(np.repeat([1, 2], 6), 1, 0),
+        lambda model: folds.leave_group_out(np.repeat([1, 2], 6), rng=0),
         lambda model: folds.from_splitter(4, np.zeros(12)),
         lambda model: folds.regions(12, [(0, 1)], 2, 0),
     ],

@@ -120,13 +120,12 @@ def test_every_scheme_gives_sound_folds(case, data):
     k = data.draw(st.integers(2, 4))
     classes = np.arange(n_sites) % 4
     shuffled = folds.k_fold(n_sites, k, rng, observed)
-    by_class = folds.by_class(classes, 2, rng, observed)
+    by_class = folds.leave_group_out(classes, observed=observed, per_fold=2, rng=rng)
     iid = folds.iid(n_sites, 30, 5, rng, observed)
     partitions = [
         folds.leave_one_out(n_sites, observed),
         folds.k_fold(n_sites, k, observed=observed),
         shuffled,
-        folds.blocked(n_sites, k, observed=observed),
         by_class,
         folds.leave_group_out(classes, observed=observed),
     ]
@@ -139,18 +138,6 @@ def test_every_scheme_gives_sound_folds(case, data):
     assert [len(set(classes[part])) for part in by_class] == [2, 2]
     assert set(iid.sizes) == {int(0.3 * observed.sum())}
     assert all((np.diff(fold) > 0).all() for fold in iid)
-
-
-@given(series(), st.integers(2, 4), st.integers(0, 60))
-def test_blocks_are_omitted_with_their_buffers_and_scored_without(case, k, buffer):
-    n_sites, observed = case
-    drawn = folds.blocked(n_sites, k, buffer, observed)
-    blocks = folds.k_fold(n_sites, k, observed=observed)
-    assert_array_equal(np.concatenate(blocks), np.flatnonzero(observed))  # contiguous
-    for block, omitted, scored in zip(blocks, drawn.omitted, drawn.scored, strict=True):
-        near = [t for t in range(n_sites) if block[0] - buffer <= t <= block[-1] + buffer]
-        assert_array_equal(scored, block)
-        assert_array_equal(omitted, [t for t in near if observed[t]])
 
 
 @given(st.integers(3, 40), st.data())
@@ -298,8 +285,9 @@ REFUSED = {
     "less than a site": lambda: folds.iid(50, 1, 3, RNG),
     "observed numbers": lambda: folds.leave_one_out(4, [3, 0, 1, 2]),
     "observed of others": lambda: folds.leave_one_out(12, HOLES),
-    "per_fold": lambda: folds.by_class([1, 2, 3], 3, RNG),
+    "per_fold": lambda: folds.leave_group_out([1, 2, 3], per_fold=3),
     "one group": lambda: folds.leave_group_out([1, 1, 1]),
+    "labels nan": lambda: folds.leave_group_out([1.0, np.nan, 2.0, 3.0]),
     "labels None": lambda: folds.leave_group_out([1, None, 2]),
     "labels of lists": lambda: folds.leave_group_out([[1], [2]]),
     "lengths": lambda: folds.leave_group_out([1, 2], [3]),

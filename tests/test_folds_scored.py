@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from oracles.toy_models import simulate_traffic
 
 import acvlib as acv
-from acvlib.folds import Folds, balls, blocked, leave_future_out, weights
+from acvlib.folds import Folds, balls, leave_future_out, weights
 from acvlib.methods.ladder import METHODS
 from acvlib.models import GLM, GaussianHMM, HiddenMRF, LinearChainCRF, PoissonTraffic, TrafficPrior
 from acvlib.weighting import keep_latents
@@ -37,7 +37,10 @@ def hmm():
         hidden[left] = x[left]
         return replace(model, sequences=[hidden])
 
-    return model, model, blocked(60, 5, buffer=3, observed=model.observed), without
+    scored = [*acv.folds.k_fold(model, 5)]
+    wider = [np.arange(max(0, sites[0] - 3), min(60, sites[-1] + 4)) for sites in scored]
+    omitted = [sites[model.observed[sites]] for sites in wider]
+    return model, model, Folds(omitted, scored), without
 
 
 def traffic():

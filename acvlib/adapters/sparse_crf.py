@@ -19,7 +19,7 @@ from ..derivatives import Derivatives
 from ..folds import WHOLE, Folds
 from ..inference.active_pairs import ActivePairs, active_pairs, covariances
 from ..inference.smoothing import Smoothed
-from ..model import FoldProducts, override
+from ..model import FoldProducts
 from ..models.crf.derivatives import TaggingDerivatives
 from ..models.crf.tokens import Paths, joined, starts_of
 from ..parallel import pieces
@@ -45,20 +45,18 @@ class FeatureDerivatives(TaggingDerivatives):
     _whole = TaggingDerivatives._one_by_one
     _preconditioner = None
 
-    @override
     def anchored(self, params: np.ndarray) -> "FeatureDerivatives":
         """With the preconditioner of these params, which takes the time of many products."""
         anchored = type(self)(self.model)
-        anchored._preconditioner = self.products(params, WHOLE).preconditioners[0]
+        products: Any = self.products(params, WHOLE)
+        anchored._preconditioner = products.preconditioners[0]
         return anchored
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         if (np.asarray(weights) != 1.0).any():
             raise ValueError("the Hessian of a FeatureCRF is had at weights 1, or of folds")
         return _Convex(self.products(params[None], WHOLE), len(params))
 
-    @override
     def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
         return FeatureProducts(self, params, folds)
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..checks import NotFinite, one_line
 from ..compare import data_difference
 from ..declared import Is, NonNegative, Real, declared
-from ..derivatives import Derivatives, derivatives_of, is_equation
+from ..derivatives import Derivatives, derivatives_of
 from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
@@ -104,7 +104,7 @@ def cv_gradient(
         _check_alike(models.centre, near.model, alpha)
         params = near.fit.params
     fit = fit_model(models.centre, params, tolerance=tolerance)
-    run = Run("exact", fit, folds, tolerance=tolerance)
+    run = Run("exact", fit, folds)
     starts = None
     if near is not None and near.result.folds.same_as(run.folds):
         starts = fit.params + near.result.params - near.fit.params
@@ -198,7 +198,7 @@ class _NearAlpha:
         self.low = low
         self.high = high
         self.centre = self._at(alpha)
-        if is_equation(self.centre):
+        if hasattr(self.centre, "residual"):
             raise TypeError("an EstimatingEquation has no objective: model_of must give a Model")
 
     def _at(self, alpha):

@@ -109,7 +109,7 @@ def from_scratch(
     if not hasattr(model, "sample_weight"):
         name = type(model).__name__
         raise TypeError(f"{name} has no sample_weight to leave sites out by: use acv.exact")
-    run = Run("from_scratch", fit, folds, n_starts=n_starts)
+    run = Run("from_scratch", fit, folds)
     found = Refits.unfinished(len(run.folds), len(fit.params))
     agreeing = np.zeros(len(run.folds), int)
     rejected = np.full(len(run.folds), "", object)

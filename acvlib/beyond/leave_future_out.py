@@ -61,7 +61,8 @@ class FutureLosses(HeldOutLosses):
     method = "leave_future_out"
 
     @property
-    def _n_folds(self):
+    def n_folds(self) -> int:
+        """How many folds there are."""
         return len(self.starts)
 
     @property
@@ -109,7 +110,8 @@ def leave_future_out(fit: AFit, starts: Sequence[int], anchors: int = 8) -> Futu
     TypeError : a model that is no series in time
     """
     started = time.perf_counter()
-    fit.warn_unconverged("leave_future_out")
+    if not fit.newton_decrement <= TOLERANCE:
+        fit.warn_unconverged("leave_future_out")
     origins = _Origins(fit, starts)
     n = len(origins.starts)
     anchors = check_whole("anchors", anchors, min(n, 2))

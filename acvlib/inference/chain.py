@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 
 from ..checks import check_kind, real_or_box
 from ..folds import weights as fold_weights
-from ..folds.checks import one_fold
+from ..folds.folds import Sites
 from ..weighting import check, keep_latents
 
 STEP = 1e-30
@@ -194,7 +194,7 @@ def heldout_loss(
     """-log sum_k P(z_t = k | x outside the fold) p(x_t | k), for each t of the fold."""
     log_chain = _checked_law(log_density, log_initial, log_transition)
     log_density = log_chain[0]
-    fold = one_fold(fold, len(log_density))
+    fold = Sites.of([fold], len(log_density)).sites
     weights = fold_weights(len(log_density), fold)
     node, edge = potentials(keep_latents, weights, *log_chain)
     gamma, _ = marginals(node, edge)

@@ -86,7 +86,9 @@ def smooth(
     """
     log_end = np.zeros_like(log_start) if log_end is None else log_end
     potentials = [log_start, log_transition, log_end]
-    if not all(map(_is_near, potentials)) or underflows(density, potentials):
+    possible = [part[part > -np.inf] for part in potentials]
+    is_near = all(np.ptp(part) <= UNLIKELY for part in possible if part.size)
+    if not is_near or underflows(density, potentials):
         return _smooth_in_logarithms(density, starts, *potentials)
     tops = [part.max() for part in potentials]
     start, transition, end = (np.exp(p - top) for p, top in zip(potentials, tops, strict=True))
@@ -96,12 +98,6 @@ def smooth(
     n_moves = np.diff(starts) - 1
     log_z += tops[0] + tops[2] + n_moves * tops[1]
     return Smoothed(log_z, gamma, filtered, ahead, transition)
-
-
-def _is_near(potentials):
-    """Whether those that are possible are of a size."""
-    possible = potentials[potentials > -np.inf]
-    return np.ptp(possible) <= UNLIKELY if possible.size else True
 
 
 def underflows(density: Factors, potentials: list[np.ndarray]) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..checks import warn
 from ..extras import require
-from ..folds.checks import end_to_end
 from .refits import Refits
 
 base = require("sklearn.base", extra="sklearn")
@@ -37,7 +36,7 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
         scorers = {name: name for name in scoring}
     else:
         scorers = scoring if isinstance(scoring, dict) else {"score": scoring}
-    sites, sizes = end_to_end(refits.tests)
+    sites, sizes = refits.tests.sites, refits.tests.sizes
     scores: dict = {}
     for name, scorer in scorers.items():
         values = np.full(len(refits.tests), np.nan)

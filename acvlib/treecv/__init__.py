@@ -17,7 +17,6 @@ from ..checks import check_whole
 from ..declared import Flag, Is, OneOf, Rng, declared
 from ..extras import require
 from ..folds import Folds
-from ..folds.checks import check_range
 from ..parallel import spread
 from ..scores import HeldOutLosses
 from .learner import CompiledLearner, Examples, IncrementalLearner
@@ -66,7 +65,8 @@ class LearnerCV(HeldOutLosses):
         return len(self.pointwise)
 
     @property
-    def _n_folds(self):
+    def n_folds(self) -> int:
+        """How many folds there are."""
         return int(self.fold_of.max()) + 1
 
     @property
@@ -208,7 +208,8 @@ def partition(folds: int | Iterable[np.ndarray], n_rows: int) -> tuple[np.ndarra
         sizes = n_rows // k + (rows[:k] < n_rows % k)
         return rows, np.append(0, np.cumsum(sizes))
     folds = folds if isinstance(folds, Folds) else Folds(folds)
-    rows, sizes = check_range(folds.omitted, n_rows)
+    folds.omitted.check_range(n_rows)
+    rows, sizes = folds.omitted.sites, folds.sizes
     check_whole("k", len(sizes), 2, n_rows, f" folds of {n_rows} rows")
     if not sizes.all():
         raise ValueError(f"fold {np.argmin(sizes)} is empty")

@@ -160,21 +160,17 @@ LABELS = {
 }
 
 
-@cases("names", ["leave_group_out", "by_class"], "of groups")
+@cases("names", ["leave_group_out"], "of groups")
 def test_groups_are_what_is_equal(name):
     """Labels that differ are different groups, or are refused; none is merged or lost."""
     for labels in LABELS.values():
         expected = {tuple(np.flatnonzero([b == a for b in labels])) for a in labels}
-        make = acv.folds.leave_group_out
-        if name == "by_class":
-            make = lambda own: acv.folds.by_class(own, 1, 0)  # noqa: E731
-        if not refused(make, labels):
-            made = make(labels)
-            assert {tuple(fold.tolist()) for fold in made} == expected, labels
-            if name == "leave_group_out":
-                assert all(
-                    labels[fold[0]] == own for own, fold in zip(made.labels, made, strict=True)
-                )
+        for rng in (None, 0):
+            if not refused(acv.folds.leave_group_out, labels, rng=rng):
+                made = acv.folds.leave_group_out(labels, rng=rng)
+                assert {tuple(fold.tolist()) for fold in made} == expected, labels
+                ways = zip(made.labels, made, strict=True)
+                assert all(labels[fold[0]] == label for label, fold in ways)
                 assert made[[1]].labels.tolist() == made.labels.tolist()[1:2]
 
 

@@ -362,8 +362,8 @@ def test_bad_weights_are_named(kind, weights, message):
         ({"emissions": [np.full((2, K), np.nan), np.zeros((1, K))]}, "scores must be finite"),
         ({"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]}, "1: .* 300 nats"),
         ({"emissions": [], "labels": []}, "no sentences"),
-        ({"ridge": 0.0}, "ridge = 0.0: must be above 0"),
-        ({"ridge": np.ones(3)}, "must be > 0 and finite, one number or 15, one a parameter"),
+        ({"ridge": 0.0}, "ridge must be above 0; it holds 0"),
+        ({"ridge": np.ones(3)}, r"must be one number or \(n_params,\), n_params = 15"),
         ({"scheme": acv.weighting.keep_latents}, "scheme must be"),
     ],
 )

@@ -69,7 +69,7 @@ def test_objective_and_derivatives_equal_enumeration(seed, coupling, n_states, s
         "one": np.ones(7),
         "real": rng.uniform(0.2, 0.9, 7),
         "fold": acv.folds.weights(7, [1, 4]),
-        "bootstrap": acv.folds.bootstrap_weights(7, 1, rng)[0],
+        "bootstrap": 1.0 * rng.multinomial(7, np.full(7, 1 / 7)),
     }[kind]
     exposure = rng.uniform(0.5, 4.0, 7)
     model = HiddenMRF(COUNTS, EDGES, coupling, n_states, scheme, exposure, times)

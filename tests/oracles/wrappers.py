@@ -52,7 +52,7 @@ class Counting:
 class CountingDerivatives:
     """Derivatives that count, fold by fold, under the names of `CVResult.evaluations`."""
 
-    ONE = {"value_and_gradient": "gradient", "hessian": "hessian", "solved_cross": "cross"}
+    ONE = {"value_and_gradient": "gradient", "hessian": "hessian", "cross": "cross"}
     FOLDS = {
         "fold_gradients": ["gradient"],
         "chord_gradients": ["gradient"],

@@ -21,7 +21,6 @@ import numpy as np
 
 from ...check import refit_unreliable
 from ...declared import declared
-from ...folds.checks import end_to_end
 from ...models import FAMILIES, GLM, LinearChainCRF
 from ...models.glm.families import Multinomial
 from ...parallel import pieces
@@ -215,12 +214,10 @@ class _Search:
         """What is known by now."""
         result = self.result
         errors = np.where(np.isinf(self.errors), np.inf, self.errors + self.slack)
-        scored = end_to_end(result.folds.scored)
         ends = self.problem.losses(result.params, errors, result.folds)
-        ends += (
-            SIDES * gamma(2 * ends.shape[1]) * np.abs(ends)
-        )  # so that means of bounds are bounds
-        unknown = np.repeat(np.isinf(errors), scored.sizes)
+        wider = gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds
+        ends += SIDES * wider
+        unknown = np.repeat(np.isinf(errors), result.folds.scored.sizes)
         lower, upper = (
             replace(result, losses=result.folds.split(each))
             for each in np.where(unknown, np.inf * SIDES, ends)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ...folds import Folds
-from ...folds.checks import end_to_end
 from ...solvers.inverse import DenseHessian
 from .verified import UNIT, UP, Metric, choices_range, gamma
 
@@ -99,7 +98,7 @@ class Chain:
 
     def losses(self, params: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
         """Ends (2, .) of the scored sentences' losses, end to end, within radii of params."""
-        sites, sizes = end_to_end(folds.scored)
+        sites, sizes = folds.scored.sites, folds.scored.sizes
         scored = Folds(folds.scored, n_sites=folds.n_sites)
         losses = np.concatenate(list(self.derivatives.heldout(params, scored)))
         radii, errors = (np.repeat(each, sizes) for each in (radii, 2.0 * self._error(params)))

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ...folds import Folds
-from ...folds.checks import end_to_end
-from ...models.glm.hessians import Point, gram, span
+from ...models.glm.hessians import Point, gram, own_scores, span
 from ...parallel import pieces
 from .verified import UNIT, UP, Metric, choices_range, counts_range, gamma, norms
 
@@ -119,7 +118,7 @@ class Regression:
             matrix, terms, error = self.matrix
             less = (gram(self.z[fold], self.point.curvature[fold]) for fold in folds)
             return np.array([self.whole.share(matrix - each, terms, 3.0 * error) for each in less])
-        sites = end_to_end(folds.omitted).sites
+        sites = folds.omitted.sites
         leverages = self.leverages[sites]
         both = self.point.curvature[sites] @ leverages
         terms = self.sizes[sites] * self.heights[sites] ** 2
@@ -157,7 +156,7 @@ class Regression:
         v + H^-1 (g - z l) is how far it ends from the Newton step, but for the row's share of H.
         """
         whole = self.whole
-        sites = end_to_end(folds.omitted).sites
+        sites = folds.omitted.sites
         pull = self.ridge * self.at
         gradient = self.point.gradient(np.ones(len(self.z))) + pull
         step = whole.inverse @ gradient
@@ -194,11 +193,11 @@ class Regression:
 
     def losses(self, params: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
         """Ends (2, .) of the scored rows' losses, end to end, within radii of params."""
-        sites, sizes = end_to_end(folds.scored)
+        sites, sizes = folds.scored.sites, folds.scored.sizes
         doubts = self._doubt(self.inward(params)[0])
         radii, doubts = (np.repeat(each, sizes) for each in (radii, doubts))
         moves = UP * (radii * self.spreads[sites] + 4.0 * doubts)
-        eta = self.model.own_scores(params, sites, sizes)
+        eta = own_scores(self.model, params, sites, sizes)
         if not self.choices:
             y = self.model.y[sites]
             return counts_range(eta[0], y, moves, gammaln(y + 1.0))

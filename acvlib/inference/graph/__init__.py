@@ -13,7 +13,7 @@ Source: Koller and Friedman (2009), chapters 9 and 10; derivatives after Louis (
 import numpy as np
 
 from ...checks import one_line
-from ...folds.checks import one_fold
+from ...folds.folds import Sites
 from ..chain import differentiable, flat, split
 from .edges import check_edges, edges_of, in_one_order
 from .elimination import EliminationOrder, TooWide, check_width, eliminate
@@ -58,7 +58,7 @@ class GraphPosterior:
     def marginals_at(self, sites: np.ndarray) -> np.ndarray:
         """Return P(z_i = k) of some sites, (s, K); those of a few at little more than no cost."""
         n_sites = len(self.elimination.site)
-        fold = one_fold(sites, n_sites)
+        fold = Sites.of([sites], n_sites).sites
         wanted = np.isin(np.arange(n_sites), fold)
         return distribute(self.elimination, self._conditional, wanted)[0][fold]
 

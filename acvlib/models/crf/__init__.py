@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...checks import check_kind, real_array
+from ...declared import Real, Sizes
 from ...folds import Folds
 from ...inference.smoothing import best_states
-from ...model import ModelDefaults, checked, number_or_array, own_copy
+from ...model import ModelDefaults, checked, own_copy
 from ...weighting import hide_labels, site_weights
 from .derivatives import SPREAD, TaggingDerivatives
 from .tokens import FeatureParams, Paths, Tokens, starts_of
@@ -49,7 +50,8 @@ class Tagging(ModelDefaults):
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
         # not 0, as shifting all transitions changes nothing
-        ridge = number_or_array("ridge", self.ridge, self.n_params, "parameter", above=0.0)
+        sizes = Sizes(n_params=(self.n_params, "the parameters", None))
+        ridge = Real("", "n_params", above=0.0)("ridge", self.ridge, sizes)
         object.__setattr__(self, "ridge", ridge)
         weights = site_weights(self.sample_weight, len(tokens.lengths), "sentence")
         object.__setattr__(self, "sample_weight", weights)

@@ -18,7 +18,6 @@ import numpy as np
 from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...model import override
 from ...parallel import in_blas_threads
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check, hide_labels
@@ -37,7 +36,6 @@ class TaggingDerivatives(Derivatives):
 
     _together = 64  # sites of folds whose own terms one thread takes at a time
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -77,7 +75,6 @@ class TaggingDerivatives(Derivatives):
     def _paths(self, params, tokens):
         return Paths(tokens, self.model._parts(params))
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """Indefinite where what is hidden is more uncertain than everything."""
         coefficients = self._linear(weights)
@@ -142,7 +139,6 @@ class TaggingDerivatives(Derivatives):
         """[function(rows)] for slices of all folds, on threads."""
         return in_blas_threads(function, portions(folds.sizes, self._together))
 
-    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[Any, np.ndarray]:
@@ -159,7 +155,6 @@ class TaggingDerivatives(Derivatives):
         point, fold = pair
         return self.value_and_gradient(point, fold_weights(self.n_sites, fold))
 
-    @override
     def fold_hessians(
         self,
         params: np.ndarray,
@@ -174,7 +169,6 @@ class TaggingDerivatives(Derivatives):
         own = self._by_portions(lambda rows: self._own_covariances(params, folds[rows]), folds)
         return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(own))
 
-    @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """Minus the gradient of own; a label's part is d(-log p) / p, p its probability."""
         if not self.model.scheme:
@@ -189,13 +183,11 @@ class TaggingDerivatives(Derivatives):
 
         return -np.concatenate(self._by_portions(of_portion, folds))
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if self.model.scheme and (weights != 1.0).any():
             raise ValueError("the J of hidden labels is had at weights 1, where all are known")
         return -self.cross(params, Folds(np.arange(self.n_sites)[:, None])).T
 
-    @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         def of_portion(rows):
             if params.ndim == 1:
@@ -215,7 +207,6 @@ class TaggingDerivatives(Derivatives):
         with np.errstate(divide="ignore"):  # below 1e-308 a probability is 0, its loss infinite
             return -np.log(paths.smoothed.gamma[rows, tokens.tags[rows]])
 
-    @override
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
         """None for tokens: a fold's losses share its hidden labels."""
         if self.model.scheme:
@@ -226,6 +217,5 @@ class TaggingDerivatives(Derivatives):
             gradients.append(paths.gradient(np.ones(len(fold)))[self.model.free])
         return np.array(gradients)
 
-    @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self.model.ridge * params

@@ -11,13 +11,11 @@ from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.special import logsumexp
 
 from ... import weighting
 from ...checks import check_whole, in_order_of, real_array
 from ...declared import Count, Is, OneOf, Params, Rng, Whole, declared
 from ...folds import Fold
-from ...folds import weights as fold_weights
 from ...inference import chain
 from ...model import ModelDefaults
 from ...weighting import Weights
@@ -31,6 +29,7 @@ from .posterior import (
     ImpossibleSequence,
     Predictions,
     check_explained,
+    heldout_loss,
     hidden_states,
 )
 from .starts import in_order, k_means, random_half
@@ -222,11 +221,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
         missing = fold[~self.observed[fold]]
         if len(missing):
             raise ValueError(f"the fold holds site {missing[0]}, which is not observed")
-        if self.sites == "sequences":
-            return -HiddenStates(self, params, self.frames.take(fold), prior=False).smoothed.log_z
-        left = hidden_states(self, params, fold_weights(self.n_sites, fold))
-        log_density = left.log_density[fold]
-        return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
+        return heldout_loss(self, params, fold)
 
     # starts
 

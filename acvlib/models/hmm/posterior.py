@@ -121,6 +121,16 @@ def states_of_sequences(model: Any, params: np.ndarray, numbers: np.ndarray) -> 
     return HiddenStates(model, params, frames, sequence_weights=weights, prior=False)
 
 
+def heldout_loss(model: Any, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
+    if model.sites == "sequences":
+        return -HiddenStates(model, params, model.frames.take(fold), prior=False).smoothed.log_z
+    weights = np.ones(model.n_sites)
+    weights[fold] = 0.0
+    left = hidden_states(model, params, weights)
+    return -logsumexp(left.log_density[fold], b=left.smoothed.gamma[fold], axis=1)
+
+
 class ImpossibleSequence(UserWarning):
     """Zeros of the model leave a sequence without a path of states."""
 

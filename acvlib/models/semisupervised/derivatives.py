@@ -9,7 +9,6 @@ from scipy.special import expit
 
 from ...derivatives import Derivatives
 from ...folds import Folds
-from ...model import override
 from ...solvers.inverse import DenseHessian
 
 
@@ -55,7 +54,6 @@ class SemiSupervisedDerivatives(Derivatives):
         self._by_pairs = len(self._y) * model.gamma_p
         self._ridge = len(self._y) * model.gamma_i * model.penalty
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -66,13 +64,11 @@ class SemiSupervisedDerivatives(Derivatives):
         slopes = shares * self._loss.slope(f, self._y)
         return float(value), slopes @ self._x + 2.0 * curved
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
         curvature = self._loss.curvature(self._x @ params, self._y)
         weighted = (self._shares(weights) * curvature)[:, None] * self._x
         return DenseHessian(self._x.T @ weighted + 2.0 * self._quadratic(weights))
 
-    @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """With the normalisers' own derivative."""
         n_labels = len(self._y)

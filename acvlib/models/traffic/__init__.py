@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ...declared import Integers, Is, declared
+from ...declared import Is, Real, declared
 from ...derivatives import derivatives_of
 from ...folds import Folds
 from ...folds.folds import emptied
@@ -76,8 +76,10 @@ class PoissonTraffic(ModelDefaults):
     """
 
     sites = "steps"
-    counts: Annotated[np.ndarray, Integers("n", least=-1, most=MAX_COUNT)] = field(repr=False)
-    day: Annotated[np.ndarray, Integers("n", most=6)] = field(repr=False)
+    counts: Annotated[np.ndarray, Real("n", least=-1, most=MAX_COUNT, whole=True)] = field(
+        repr=False
+    )
+    day: Annotated[np.ndarray, Real("n", least=0, most=6, whole=True)] = field(repr=False)
     scheme: Callable = keep_latents
     prior: Annotated[TrafficPrior, Is()] = TrafficPrior()
 

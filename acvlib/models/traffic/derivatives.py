@@ -14,10 +14,8 @@ from joblib import delayed
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...folds.checks import check_range
 from ...inference.smoothing import UNLIKELY, passes
 from ...inference.two_state import N_LANES, N_PARAMS, TO0, TO1, Chains, Smoothed, jit, smooth
-from ...model import override
 from ...parallel import pieces, threads, track
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
@@ -42,18 +40,15 @@ class TrafficDerivatives(Derivatives):
     def _observed_totals(self):
         return self._totals(self.model.observed)
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
         within = _within(params)
         return self._with_prior(params, within, *self._likelihood(within, weights))
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         return DenseHessian(self._second_order(params, weights)[0])
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return self._second_order(params, weights)[1]
 
@@ -117,7 +112,6 @@ class TrafficDerivatives(Derivatives):
         moved = np.any(within != params, axis=-1)
         return np.where(moved, np.inf, value)[()], self._prior.gradient(within) + gradient
 
-    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +125,6 @@ class TrafficDerivatives(Derivatives):
         found, gradients = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return self._with_prior(params, within, found, gradients)
 
-    @override
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
@@ -140,19 +133,17 @@ class TrafficDerivatives(Derivatives):
         added = np.array([self._prior.hessian(point) for point in np.atleast_2d(params)])
         return DenseFolds(np.concatenate(blocks) + added + damping * np.eye(N_PARAMS))
 
-    @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         _refuse_beyond(params)
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
 
-    @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self._prior.gradient(params)
 
     def _each_block(self, function, params, folds, label):
         blocks = pieces(len(folds), N_LANES)
-        every = list(folds)  # parts of `folds` would be checked again
+        every = folds.omitted
         jobs = (delayed(function)(at(params, b), every[b]) for b in track(blocks, label))
         return threads()(jobs)
 
@@ -185,7 +176,8 @@ class TrafficDerivatives(Derivatives):
 
         Lanes without a fold leave nothing out, at the last fold's params.
         """
-        sites, sizes = check_range(folds, self.n_sites)
+        folds.check_range(self.n_sites)
+        sites, sizes = folds.sites, folds.sizes
         lane = np.repeat(np.arange(len(folds)), sizes)
         ends = np.zeros(N_LANES + 1, int)
         ends[1:] = np.bincount(lane, minlength=N_LANES).cumsum()

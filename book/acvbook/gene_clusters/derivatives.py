@@ -17,7 +17,7 @@ from scipy.sparse.linalg import LinearOperator
 from acvlib.derivatives import EquationDerivatives, at
 from acvlib.folds import Folds
 from acvlib.folds import weights as fold_weights
-from acvlib.model import Refits, override
+from acvlib.model import Refits
 from acvlib.parallel import track
 from acvlib.solvers.inverse import FoldSolver
 
@@ -106,7 +106,6 @@ def check_clusters(model: Any, params: np.ndarray, who: str = "the fit") -> None
 class GenomicsDerivatives(EquationDerivatives):
     """Derivatives and refits of one `GeneClusters`; tested against autograd."""
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> TwoStageJacobian:
         """dr/dparams (D, D)."""
         genes, clusters = self.model.split(params)
@@ -115,14 +114,12 @@ class GenomicsDerivatives(EquationDerivatives):
         last = self.model.stage_two.hessian(clusters, positions)
         return TwoStageJacobian(blocks, self._coupling(genes, clusters), last)
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """dr/dweights (D, n_sites), the same at all weights: stage one is affine in them."""
         genes, clusters = self.model.split(params)
         by_gene = self.model.stage_one.cross(genes).reshape(-1, self.n_sites)
         return np.concatenate([by_gene, np.zeros((len(clusters), self.n_sites))])
 
-    @override
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
     ) -> FoldJacobians:
@@ -131,12 +128,10 @@ class GenomicsDerivatives(EquationDerivatives):
         found = [self.hessian(at(params, row), w) for row, w in enumerate(weights)]
         return FoldJacobians([jacobian.damped(damping) for jacobian in found])
 
-    @override
     def metric(self, params: np.ndarray, hessian: TwoStageJacobian) -> csr_matrix:
         """diag(A, C): the curvature of each stage's own objective, an inverse squared SE."""
         return block_diag([*hessian.blocks, hessian.last], format="csr")
 
-    @override
     def refits(self, params: np.ndarray, folds: Folds, tolerance: float) -> Refits:
         """Solve each fold stage by stage from params (D,) or (n_folds, D). Raises EmptyCluster."""
         found = []

@@ -184,7 +184,9 @@ def _part_seconds(field, rows, rng):
     folds, derivatives = jackknife.folds[rows], acv.derivatives_of(model)
     one, everyone = np.ones(model.n_sites), acv.folds.leave_one_out(model.n_sites)
     (once,) = seconds(
-        lambda: derivatives.solved_cross(fit.params, everyone, derivatives.hessian(fit.params, one))
+        lambda: derivatives.hessian(fit.params, one).solve(
+            derivatives.cross(fit.params, everyone).T
+        )
     )
     (scoring,) = seconds(lambda: derivatives.heldout(jackknife.params[rows], folds))
     scoring /= len(rows)

@@ -128,7 +128,7 @@ def over_splits(model, training, seeds, rng, n_splits=None, n_people=2):
     rows = []
     for seed in seeds:
         full = fitted(model, training, seed)
-        folds = acv.folds.by_class(model.person, n_people, rng)[:n_splits]
+        folds = acv.folds.leave_group_out(model.person, per_fold=n_people, rng=rng)[:n_splits]
         for split, one in enumerate(_compared(model, training, seed, full, folds)):
             rows.append({"split": split, "seed": seed} | agreement(*one))
     return pd.DataFrame(rows).set_index(["split", "seed"])
@@ -194,7 +194,7 @@ def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
     """Table 1's row: seconds of t-fold CV by retraining, and of the jackknife, by people."""
     people, rows = len(np.unique(model.person)), []
     for t in numbers:
-        folds = acv.folds.by_class(model.person, -(-people // t), rng)
+        folds = acv.folds.leave_group_out(model.person, per_fold=-(-people // t), rng=rng)
 
         def scored(way, folds=folds):
             return _mean_loss(model, way(model, training, seed, folds), folds)
@@ -218,7 +218,7 @@ def choices(model, training, seeds, rng, gammas, n_folds=None):
     """
     tables = {}
     for seed in seeds:
-        folds = acv.folds.by_class(model.person, 2, rng)[:n_folds]
+        folds = acv.folds.leave_group_out(model.person, per_fold=2, rng=rng)[:n_folds]
         models = [replace(model, gamma_i=gamma) for gamma in gammas]
         rows = [cross_validated(one, training, seed, folds) for one in models]
         tables[seed] = pd.DataFrame(rows, index=pd.Index(gammas, name="gamma_i"))

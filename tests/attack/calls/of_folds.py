@@ -28,7 +28,6 @@ def is_folds(found, n_sites=N, **_):
 SCHEMES = {
     "leave_one_out": {},
     "k_fold": {"k": 3, "rng": 5},
-    "blocked": {"k": 3, "buffer": 1},
     "leave_future_out": {"starts": np.array([5, 8, 10]), "horizon": 2, "gap": 1},
     "iid": {"percent": 25.0, "n_folds": 3, "rng": 5},
     "contiguous": {"percent": 25.0, "n_folds": 3, "rng": 5},
@@ -41,18 +40,11 @@ for name, plain in SCHEMES.items():
 NAMES = "strings, masked, fraction, minus two, None inside, too large for int64, object, complex, "
 NAMES += "dates, huge, inf, minus inf"
 add(
-    "folds.by_class",
-    folds.by_class,
-    {"classes": THIRDS, "per_fold": 2, "rng": 5, "observed": SEEN},
-    less=f"classes: {NAMES}",
-)
-add(
     "folds.leave_group_out",
     folds.leave_group_out,
-    {"labels": THIRDS, "lengths": np.ones(N, int), "observed": SEEN},
+    {"labels": THIRDS, "lengths": np.ones(N, int), "observed": SEEN, "per_fold": 2, "rng": 5},
     less=f"labels: {NAMES}",
 )
-add("folds.bootstrap_weights", folds.bootstrap_weights, {"n_sites": N, "n_resamples": 3, "rng": 5})
 add(
     "folds.weights",
     folds.weights,

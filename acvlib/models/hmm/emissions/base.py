@@ -218,7 +218,7 @@ def in_rows(array: np.ndarray) -> np.ndarray:
 
 def outer_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The outer product of each row of a (n, o) and of b (n, i), as a row (o i,)."""
-    return in_rows(a[:, :, None] * b[:, None, :])
+    return (a[:, :, None] * b[:, None, :]).reshape(len(a), a.shape[1] * b.shape[1])
 
 
 def alone(scores: np.ndarray) -> Factors:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....declared import Flag, OneOf, Whole, declared
 from ..frames import Frames
-from .base import alone, in_rows, normal, numpy_of
+from .base import in_rows, normal, numpy_of
 from .units import Moments, Standardised, VariancePrior, Width, residual
 
 LOG_2PI = np.log(2.0 * np.pi)
@@ -100,7 +100,7 @@ class Gaussian(Standardised):
         n = len(self.scale)
         return self._shared.T @ np.eye(n * n)[np.ravel_multi_index(self._places, (n, n))]
 
-    @property
+    @cached_property
     def n_shared(self):
         return self._shared.shape[1] if self.tied and self.scale else 0
 
@@ -202,7 +202,7 @@ class Gaussian(Standardised):
         u = gap @ P
         i, j = self._places
         by_spread = self._by_spread(P, gap[:, i] * u[:, j], frames.seen[:, i])
-        return [*alone(by_spread), (u @ P.T, frames.design)]
+        return [(by_spread, np.ones((len(u), 1))), (u @ P.T, frames.design)]
 
     def _by_spread(self, P, products, count):
         """Slopes by the parameters of P, of (x - W y) (x - W y)' P, and how often it is seen."""
@@ -217,7 +217,8 @@ class Gaussian(Standardised):
         i, j = self._places
         products = (expected.squares @ P)[:, i, j]
         by_spread = self._by_spread(P, products, expected.count[:, i])
-        return np.hstack([by_spread, in_rows(P @ P.swapaxes(1, 2) @ expected.met)])
+        by_weights = P @ P.swapaxes(1, 2) @ expected.met
+        return np.hstack([by_spread, by_weights.reshape(len(rows), -1)])
 
     def information(self, rows: np.ndarray, expected: Any, prior: bool):
         P, weights = self._parts(rows)
