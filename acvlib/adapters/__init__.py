@@ -122,22 +122,22 @@ class AdaptedDerivatives(Derivatives):
         super().__init__(model)
         of = model.backend
 
-        def loss(params, weights):
+        def loss(params: Any, weights: Any):
             return model.loss(model.unpack(params), weights)
 
-        def valued(params, weights):
+        def valued(params: Any, weights: Any):
             value = loss(params, weights)
             return value, value
 
-        def value_and_gradient(params, weights):
+        def value_and_gradient(params: np.ndarray, weights: np.ndarray):
             return of.grad(valued, has_aux=True)(params, weights)[::-1]
 
-        def product(params, weights, vector):
+        def product(params: Any, weights: Any, vector: Any):
             both = of.grad(loss, argnums=(0, 1))
             gradients, products = of.jvp(lambda at: both(at, weights), (params,), (vector,))
             return *products, *gradients
 
-        def heldout(params, sites):
+        def heldout(params: np.ndarray, sites: np.ndarray):
             return model.heldout(model.unpack(params), sites)
 
         functions = (value_and_gradient, product, heldout)

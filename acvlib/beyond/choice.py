@@ -93,7 +93,7 @@ def choose(
     if len(folds) < 2:
         raise ValueError("one fold: differences between models have no standard error; give more")
 
-    def evaluated(model, own):
+    def evaluated(model: Any, own: Any):
         restarts = fit_restarts(model, n_starts, own)
         result = _scored(restarts.fit, folds, method, n_starts, own)
         if not np.isfinite(result.loss):

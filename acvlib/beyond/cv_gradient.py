@@ -144,7 +144,7 @@ def _gradient(models, result, in_prior, is_first):
 def _slopes(beside, centre, hessians, params, folds, in_prior):
     """(dl/dalpha_j of the losses of some folds, end to end; d2F/dtheta dalpha_j (n_folds, D))."""
 
-    def gradients(derivatives, _):
+    def gradients(derivatives: Derivatives, _: Any):
         if in_prior:
             return derivatives.prior_gradients(params)
         return derivatives.fold_gradients(params, folds, values=False)[1]
@@ -152,7 +152,7 @@ def _slopes(beside, centre, hessians, params, folds, in_prior):
     mixed = beside.slope(gradients, centre)
     moving = hessians.solve(mixed)
 
-    def losses(derivatives, move):
+    def losses(derivatives: Derivatives, move: np.ndarray):
         own = centre if in_prior else derivatives  # alpha_j is not in the losses
         found = own.heldout(params - move * moving, folds)
         return np.concatenate([np.ravel(each) for each in found])
@@ -213,7 +213,7 @@ class _NearAlpha:
         _check_alike(model, self.centre, alpha)
         return derivatives_of(model)
 
-    def beside(self, j):
+    def beside(self, j: int):
         """Differences by alpha_j: central, or to one side at a bound."""
         step = STEP * self.alpha[j]
         moves = step * np.array([-1.0, 1.0])
@@ -225,7 +225,7 @@ class _NearAlpha:
         weights = np.array([-(a + b) / (a * b), b / (a * (b - a)), a / (b * (a - b))])
         return _Beside(moves, weights, [self._moved(j, move) for move in moves])
 
-    def check_same_each_time(self, params):
+    def check_same_each_time(self, params: np.ndarray):
         """Raise ValueError where model_of gives another model when it is called again."""
         ones = np.ones(self.centre.n_sites)
         value, gradient = derivatives_of(self.centre).value_and_gradient(params, ones)
@@ -236,7 +236,7 @@ class _NearAlpha:
                 f"{other!r}. Draw what is random before, once"
             )
 
-    def in_prior(self, centre, params):
+    def in_prior(self, centre: Derivatives, params: np.ndarray):
         """Whether alpha_j changes neither the data's part of dF/dparams nor held-out losses."""
         flags = np.zeros(len(self.alpha), bool)
         if centre.prior_gradients(params[None]) is None:

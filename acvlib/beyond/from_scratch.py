@@ -68,7 +68,7 @@ def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restart
     except ValueError as error:  # such as fewer distinct rows than states without a fold
         raise AllFailed(f"no start can be made: {error}") from error
 
-    def fit_from(start):
+    def fit_from(start: np.ndarray):
         found = fit_model(model, start)
         if not np.isfinite(found.objective):
             raise NotFinite(f"the objective is {found.objective}")

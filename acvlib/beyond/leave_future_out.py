@@ -162,7 +162,7 @@ class _Origins:
     def _folds(self, rows):
         return future_folds(self.n_sites, self.starts[rows], 1, observed=self.observed)
 
-    def worst(self, n_more):
+    def worst(self, n_more: int):
         """Rows with the largest errors above the limit, at most one between two refits."""
         errors = self.open
         rows = np.array([a + np.argmax(errors[a : b + 1]) for a, b in pairwise(self._ends())])
@@ -235,7 +235,7 @@ class _Origins:
         self.errors[rows] = (4.0 * s * (1.0 - s))[:, 0] * distance
         self.log_p[rows] = from_a + s[:, 0] * (from_b - from_a)
 
-    def result(self, seconds):
+    def result(self, seconds: float):
         """The `FutureLosses`; warns of errors above the limit."""
         bad = self.errors > LIMIT
         if bad.any():

@@ -128,7 +128,7 @@ class _Search:
         self.best = None
         self.alphas, self.losses, self.rejected = [], [], []
 
-    def run(self, most):
+    def run(self, most: int):
         """(message, whether it converged) of L-BFGS."""
         from scipy.optimize import minimize  # a fifth of the time of importing acvlib
 
@@ -137,12 +137,12 @@ class _Search:
         steepness = np.linalg.norm(first[1])  # with it as unit, the first step has length one
         self.settled = self.last
 
-        def scaled(log_alpha):
+        def scaled(log_alpha: np.ndarray):
             at_start = np.array_equal(log_alpha, log_start)
             rise, slopes = first if at_start else self._evaluate(log_alpha)
             return rise / steepness, slopes / steepness
 
-        def settle(_):
+        def settle(_: Any):
             self.settled = self.last
 
         found = minimize(

@@ -107,23 +107,23 @@ def differentiable(log_z: Callable, mean: Callable) -> tuple[Callable, Callable]
     """
 
     @primitive
-    def log_partition(flat, *fixed):
+    def log_partition(flat: np.ndarray, *fixed):
         return log_z(flat, *fixed)
 
     @primitive
-    def marginals(flat, *fixed):
+    def marginals(flat: np.ndarray, *fixed):
         return mean(flat, *fixed)
 
     @primitive
-    def flat_tangent(flat, direction, *fixed):
+    def flat_tangent(flat: np.ndarray, direction: np.ndarray, *fixed):
         """Has no derivative of its own: asking for a third one raises, and gives no silent 0."""
         size = abs(direction).max() or 1.0
         return mean(flat + 1j * STEP / size * direction, *fixed).imag * (size / STEP)
 
-    def by_marginals(ans, flat, *fixed):
+    def by_marginals(ans: np.ndarray, flat: np.ndarray, *fixed):
         return lambda g: g * marginals(flat, *fixed)
 
-    def by_tangent(ans, flat, *fixed):
+    def by_tangent(ans: np.ndarray, flat: np.ndarray, *fixed):
         return lambda g: flat_tangent(flat, g, *fixed)
 
     defvjp(log_partition, by_marginals, argnums=[0])

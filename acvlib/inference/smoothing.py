@@ -136,7 +136,17 @@ def _kernel(constant):
     """The two passes, compiled for a constant number of states, or for any number if it is 0."""
 
     @_jit
-    def forward_backward(factor, starts, start, transition, end, filtered, ahead, gamma, norm):
+    def forward_backward(
+        factor: np.ndarray,
+        starts: np.ndarray,
+        start: np.ndarray,
+        transition: np.ndarray,
+        end: np.ndarray,
+        filtered: np.ndarray,
+        ahead: np.ndarray,
+        gamma: np.ndarray,
+        norm: np.ndarray,
+    ):
         # ahead holds P(z_t | x_1..t-1) until the backward pass reaches it
         K = constant if constant else len(start)
         backward = transition.T.copy()

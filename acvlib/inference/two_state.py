@@ -91,7 +91,17 @@ def _compiled_sweep(counting):
     """Forward and back through blocks of sites; counting: events, or reading left-out densities."""
 
     @jit
-    def sweep(classes, keep, emission, transition, begin, sites, ends, score, places):
+    def sweep(
+        classes: np.ndarray,
+        keep: np.ndarray,
+        emission: np.ndarray,
+        transition: np.ndarray,
+        begin: np.ndarray,
+        sites: np.ndarray,
+        ends: np.ndarray,
+        score: np.ndarray,
+        places: np.ndarray,
+    ):
         state = begin.copy()  # arrays made here do not overlap, as the compiler knows
         work = np.empty((BLOCK, 4 * N_LANES))
         event = np.zeros((emission.shape[1], N_LANES))

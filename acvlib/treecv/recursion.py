@@ -155,7 +155,7 @@ class _Methods:
         self.leaves = iter(leaves)
         self.failures = []
 
-    def attempt(self, doing, step, state, *rows):
+    def attempt(self, doing: Any, step: Any, state: Any, *rows):
         if isinstance(state, Failed):
             return state
         try:
@@ -163,17 +163,21 @@ class _Methods:
         except Exception as error:
             return Failed(doing, error)
 
-    def update(self, states, at, _, X, y, rows, start, stop):
+    def update(
+        self, states: Any, at: int, _: Any, X: np.ndarray, y: Any, rows: Any, start: int, stop: int
+    ):
         part = rows[start:stop]
         if part[-1] - part[0] == len(part) - 1 and (np.diff(part) == 1).all():
             part = slice(part[0], part[-1] + 1)  # a view
         chosen = X[part], None if y is None else y[part]
         states[at] = self.attempt("learning", self.learner.update, states[at], *chosen)
 
-    def fork(self, states, depth):
+    def fork(self, states: Any, depth: int):
         states[depth + 1] = self.attempt("being copied", self.copied, states[depth])
 
-    def test(self, states, at, _, X, y, start, stop, losses):
+    def test(
+        self, states: Any, at: int, _: Any, X: Any, y: Any, start: int, stop: int, losses: Any
+    ):
         chosen = X[start:stop], None if y is None else y[start:stop]
         found = self.attempt("being tested", self.losses, states[at], *chosen)
         if isinstance(found, Failed):
@@ -183,7 +187,7 @@ class _Methods:
         states[at] = None
         next(self.leaves, None)
 
-    def losses(self, state, X, y):
+    def losses(self, state: Any, X: Any, y: Any):
         losses = np.asarray(self.learner.loss(state, X, y), float)
         if losses.shape != (len(X),):
             raise ValueError(f"loss has shape {losses.shape}, not ({len(X)},): one value a row")

@@ -79,7 +79,7 @@ class TaggingDerivatives(Derivatives):
         """Indefinite where what is hidden is more uncertain than everything."""
         coefficients = self._linear(weights)
 
-        def of_piece(rows):
+        def of_piece(rows: Any):
             sentences = np.arange(rows.start, rows.stop)
             paths = self._paths(params, self.model.tokens.take(sentences))
             return paths.covariances(coefficients[rows], np.array([0, len(sentences)]))[0]
@@ -121,7 +121,7 @@ class TaggingDerivatives(Derivatives):
     def _own_sums(self, params, folds, known=0.0):
         """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
 
-        def of_portion(rows):
+        def of_portion(rows: Any):
             tokens, s, bounds, _ = self._touched(folds[rows], known)
             paths = self._paths(params, tokens)
             values = np.add.reduceat(s * paths.values, bounds[:-1])
@@ -174,7 +174,7 @@ class TaggingDerivatives(Derivatives):
         if not self.model.scheme:
             return -self._own_sums(params, folds)[1]
 
-        def of_portion(rows):
+        def of_portion(rows: Any):
             omitted = np.concatenate(list(folds[rows]))
             tokens, s, _, _ = self._touched(Folds(omitted[:, None]))
             paths = self._paths(params, tokens)
@@ -189,7 +189,7 @@ class TaggingDerivatives(Derivatives):
         return -self.cross(params, Folds(np.arange(self.n_sites)[:, None])).T
 
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
-        def of_portion(rows):
+        def of_portion(rows: Any):
             if params.ndim == 1:
                 return self._losses(params, folds[rows])
             each = range(rows.start, rows.stop)

@@ -4,6 +4,7 @@ Sums are over standard columns z; params and derivatives that come and go are th
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -147,7 +148,7 @@ class LinearDerivatives(RegressionDerivatives):
         else:
             arrays = model.responses, model.offset
 
-            def slope(eta, y, offset):
+            def slope(eta: Any, y: Any, offset: Any):
                 return model.family.slope(eta + offset, y)
 
             whole = self._whole_sums(slope, arrays, model.sample_weight, params, float)
@@ -179,7 +180,7 @@ class LinearDerivatives(RegressionDerivatives):
         theta = self.model.columns.inward(points).reshape(len(points), -1, z.shape[1])
         theta, z, weights = (each.astype(dtype, copy=False) for each in (theta, z, weights))
 
-        def of_points(few):
+        def of_points(few: slice):
             total = np.zeros(theta[few].shape)
             for sites in pieces(self.n_sites, SITES):
                 eta = np.tensordot(theta[few], z[sites], axes=(-1, 1))

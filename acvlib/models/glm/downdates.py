@@ -74,7 +74,7 @@ class Downdates(FoldSolver):
         ends = np.empty((len(rows), *sets[1:]))
         size = self.sites.shape[1] * model.family.coupled
 
-        def of_tile(tile):
+        def of_tile(tile: slice):
             x, curvature, slopes = self._rows(rows[tile])
             rest = rests if known else rests[tile]
             solved, leverage = self._solved(x)

@@ -130,7 +130,7 @@ def leverages(inverse: np.ndarray, z: np.ndarray) -> np.ndarray:
     dim = z.shape[1]
     k = len(inverse) // dim
 
-    def of_rows(rows):
+    def of_rows(rows: slice):
         solved = z[rows] @ inverse.reshape(k, dim, k * dim)
         return np.einsum("inje,ne->nij", solved.reshape(k, -1, k, dim), z[rows])
 
@@ -142,7 +142,7 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     k = curvature.shape[1]
     dim = z.shape[1]
 
-    def of_rows(rows):
+    def of_rows(rows: slice):
         total = np.empty((k, dim, k, dim))
         for i in range(k):
             root = z[rows] * np.sqrt(np.maximum(curvature[rows, i, i, None], 0.0))
@@ -164,7 +164,7 @@ def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndar
     theta = model.columns.inward(params).reshape(len(params), model.n_outputs, -1)
     fold = np.repeat(np.arange(len(sizes)), sizes)
 
-    def of_rows(rows):
+    def of_rows(rows: slice):
         z = model.columns.standard[span(sites[rows])]
         return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
 

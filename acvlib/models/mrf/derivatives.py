@@ -81,7 +81,7 @@ class MRFDerivatives(Derivatives):
             second = True
             near = self._expanded(params, np.ones(self.n_sites))
 
-        def values(point, fold):
+        def values(point: np.ndarray, fold: np.ndarray):
             return self._expanded(point, fold_weights(self.n_sites, fold), second, near).values
 
         rows = np.array(self._each(values, params, folds, "derivatives"))

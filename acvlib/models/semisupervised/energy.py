@@ -59,7 +59,7 @@ class RBFAffinity:
         """W[:, columns] @ right."""
         chosen = self._right if columns is None else self._right[columns]
 
-        def rows(left):
+        def rows(left: Any):
             exponents = left @ chosen.T
             return np.exp(exponents, out=exponents) @ right
 

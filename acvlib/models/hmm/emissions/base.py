@@ -129,7 +129,7 @@ class Emission:
         Those of the s shared parameters with all, and of the first of a state's groups of its own.
         """
 
-        def total(row, frames, mass):
+        def total(row: Any, frames: Any, mass: Any):
             return anp.dot(mass, self.log_density(row, frames))
 
         curvature = jacobian(grad(total))
@@ -179,7 +179,7 @@ class Emission:
     def _climbed(self, row, part):
         frames, mass = part
 
-        def loss(row):
+        def loss(row: Any):
             return self.minus_log_prior(row)[0] - mass @ self.log_densities(row, frames)[:, 0]
 
         value = loss(row)
