@@ -57,7 +57,8 @@ class ModelDefaults:
     does so in one step; normalised: F divides by the sum of the weights, so that omitting sites
     takes no curvature away; restart_points(rng, n): a list of n points to fit from, for a model
     that knows better than n times initial_params; further_starts(): points to fit from before the
-    fit is refused because its optimum is at infinity.
+    fit is refused because its optimum is at infinity; matched(params, others): params (D,) of the
+    same law with its states numbered as those of others.
     """
 
     __repr__ = one_line
@@ -68,6 +69,7 @@ class ModelDefaults:
     normalised: Any = False
     restart_points: Any = None
     further_starts: Any = None
+    matched: Any = None
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise where the optimum that a fit found is at infinity."""

@@ -5,11 +5,6 @@
 
 TODAY = [
     (
-        "names",
-        "states of two fits are compared by number",
-        "compare_methods: of states; theta_errors: of states",
-    ),
-    (
         "priors",
         "the default prior pulls, unsaid",
         "GaussianHMM: mostly at rest; GaussianHMM: quiet levels far apart; GaussianHMM; "
