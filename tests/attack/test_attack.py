@@ -16,7 +16,7 @@ LEFT_OUT = {
     "graph.EliminationOrder graph.Sums graph.TooWide weighting.FactorWeights": "made by what is",
     "plots.error_ladder plots.series": "draw what they are given: law 8",
 }
-HOT = "balanced_weights check_optimum check_refits own_scores scheme split weighted_potentials"
+HOT = "balanced_weights check_optimum check_refits matched scheme split weighted_potentials"
 
 
 def test_no_odd_input_is_answered_wrongly_or_with_a_riddle():

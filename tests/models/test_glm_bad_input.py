@@ -103,14 +103,12 @@ def test_a_fold_that_leaves_one_class_is_named(method, table):
 
 
 @pytest.mark.parametrize("method", RUNGS)
-@pytest.mark.parametrize("table", [True, False])
-def test_a_fold_that_alone_identifies_a_column_is_named(method, table, rng):
+def test_a_fold_that_alone_identifies_a_column_is_named(method, rng):
     x = np.column_stack([X, np.arange(30) == 7])
     model = GLM(x, rng.normal(size=30), "gaussian")
     folds = [np.array([3]), np.array([7])]
-    why = f"fold 1: LinAlgError: .* singular without {'site 7' if table else 'fold 1'}"
-    with pytest.warns(UnconvergedFit, match=why):
-        result = method(acv.fit(model), np.array(folds) if table else folds)
+    with pytest.warns(UnconvergedFit, match="fold 1: LinAlgError: .* singular without site 7"):
+        result = method(acv.fit(model), folds)
     assert np.isfinite(result.fold_losses).tolist() == [True, False]
 
 

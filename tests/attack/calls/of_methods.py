@@ -9,7 +9,7 @@ import numpy as np
 import acvlib as acv
 
 from .. import inputs as odd
-from .call import N, add, table
+from .call import N, add
 from .of_folds import THREE
 from .of_zoo import POINTS, ZOO
 
@@ -236,10 +236,3 @@ for name in ("jackknife_params", "refits"):
         {"fit": FIT, "weights": COUNTS},
         instead={"weights": RESAMPLED},
     )
-add(
-    "bootstrap.interval",
-    acv.bootstrap.interval,
-    {"params": table(20, 3), "level": 0.5},
-    instead={"params": odd.SERIES},
-    level=odd.always("refuse", above=1.5, huge=1e200, bool=True, integer=1),
-)
