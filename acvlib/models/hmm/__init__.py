@@ -35,6 +35,7 @@ from .posterior import (
 from .starts import in_order, k_means, random_half
 
 IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
+SMALL = 1e-300  # the spread of what is the same in all states
 STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
@@ -247,6 +248,23 @@ class HMM(Parameters, Predictions, ModelDefaults):
     def restart_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
         """Where n runs of EM end, from `starting_points`."""
         return climbed(self, self.starting_points(rng, n))
+
+    def matched(self, params: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """The params (D,) of the same law, its states numbered as those next to them in others.
+
+        What is held, fixed or of one state alone keeps its number.
+        """
+        from scipy.optimize import linear_sum_assignment  # slow to import
+
+        if self.held is not None or self.fixed is not None or not self.kept_in_states.all():
+            return params
+        chain, rows = self.split(params)
+        _, theirs = self.split(others)
+        spread = np.var(np.vstack([rows, theirs]), axis=0) + SMALL
+        costs = ((theirs[:, None] - rows) ** 2 / spread).sum(axis=2)
+        _, order = linear_sum_assignment(costs)
+        p = np.exp(self.chain_prior.log_p(chain))[:, order]
+        return self.packed(np.vstack([p[:1], p[1:][order]]), rows[order])
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""

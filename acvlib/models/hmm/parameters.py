@@ -12,7 +12,6 @@ from ...checks import one_line, real_array
 from ...declared import Is, Params, declared
 from ...trials import NoFiniteOptimum
 
-SMALL = 1e-300  # the spread of what is the same in all states
 TINY = 1e-130  # in place of a free probability of 0, which has no finite log weight
 VANISHING = 1e-3  # expected counts below which a flat prior lets a probability run to 0
 WHOLE = 1.0 - 1e-9  # what fixed entries sum to, if they leave nothing
@@ -269,23 +268,6 @@ class Parameters:
         _check_shapes("named", named, self.unpack(np.zeros(self.n_params)))
         rows = np.vstack([named.initial, named.transition])
         return self.packed(rows, self.emission.pack(named.emission))
-
-    def matched(self: Any, params: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """The params (D,) of the same law, its states numbered as those next to them in others.
-
-        What is held, fixed or of one state alone keeps its number.
-        """
-        from scipy.optimize import linear_sum_assignment  # slow to import
-
-        if self.held is not None or self.fixed is not None or not self.kept_in_states.all():
-            return params
-        chain, rows = self.split(params)
-        _, theirs = self.split(others)
-        spread = np.var(np.vstack([rows, theirs]), axis=0) + SMALL
-        costs = ((theirs[:, None] - rows) ** 2 / spread).sum(axis=2)
-        _, order = linear_sum_assignment(costs)
-        p = np.exp(self.chain_prior.log_p(chain))[:, order]
-        return self.packed(np.vstack([p[:1], p[1:][order]]), rows[order])
 
     def packed(self: Any, p: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The params of rows of probabilities (K + 1, K) and rows (K, e) of the states."""
