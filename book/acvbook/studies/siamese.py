@@ -39,7 +39,7 @@ def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
 
     damping: smallest eigenvalue of H + lambda over the largest of H, about; tolerance: of solves.
     """
-    params, history = train_siamese(model, training, seed)
+    params, _ = train_siamese(model, training, seed)
     ones = np.ones(model.n_sites)
     value, gradient = model.derivatives.value_and_gradient(params, ones)
     hessian = model.derivatives.hessian(params, ones)
@@ -47,7 +47,7 @@ def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
     rng = np.random.default_rng(seed)
     metric = hessian.damped(_lambda(damping, hessian.products, len(params), rng))
     norm = float(np.linalg.norm(gradient))
-    return acv.Fit(model, params, value, norm, float("inf"), hessian, metric, tuple(history))
+    return acv.Fit(model, params, value, norm, float("inf"), hessian, metric)
 
 
 def _lambda(damping, products, dim, rng):
