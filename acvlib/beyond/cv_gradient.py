@@ -85,7 +85,7 @@ def cv_gradient(
     alpha : (A,) positive hyperparameters
     params : (D,) from which the model is fitted, its own start if None
     bounds : (low, high) numbers or arrays (A,), beyond which model_of is not called
-    tolerance : of fit and refits, as of `exact`
+    tolerance : of fit and refits
     near : the same at another alpha: fit and refits go on from there, and in_prior is known
 
     Warns as `fit` and `exact` do, of what did not converge.
