@@ -193,6 +193,8 @@ class _NearAlpha:
     """model_of at alpha and near it, within the bounds."""
 
     def __init__(self, model_of, alpha, low, high):
+        if not callable(model_of):
+            raise TypeError(f"model_of = {model_of!r:.80}: must be a function of alpha")
         self.model_of = model_of
         self.alpha = alpha
         self.low = low
