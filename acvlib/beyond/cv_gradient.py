@@ -78,6 +78,8 @@ def cv_gradient(
 ) -> CVGradient:
     """Cross-validate model_of(alpha) exactly, with the gradient of the loss by alpha.
 
+    Warns as `fit` and `exact` do, of what did not converge.
+
     Parameters
     ----------
     model_of : a model from alpha (A,); the same sites, data and parameters for every alpha. It is
@@ -87,8 +89,6 @@ def cv_gradient(
     bounds : (low, high) numbers or arrays (A,), beyond which model_of is not called
     tolerance : of fit and refits
     near : the same at another alpha: fit and refits go on from there, and in_prior is known
-
-    Warns as `fit` and `exact` do, of what did not converge.
 
     Raises
     ------
@@ -193,6 +193,8 @@ class _NearAlpha:
     """model_of at alpha and near it, within the bounds."""
 
     def __init__(self, model_of, alpha, low, high):
+        if not callable(model_of):
+            raise TypeError(f"model_of = {model_of!r:.80}: must be a function of alpha")
         self.model_of = model_of
         self.alpha = alpha
         self.low = low
