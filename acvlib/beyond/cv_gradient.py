@@ -8,7 +8,7 @@ alone, the prior's gradient is all that is differenced by it.
 
 Differences by alpha are of second order, of models at alpha_j (1 +- `STEP`): those of F are exact
 but for rounding where it is linear in alpha, as in a ridge or a concentration; others are within
-about `STEP`^2 of their size.
+about the square of `STEP` of their size.
 """
 
 from collections.abc import Callable
