@@ -53,7 +53,8 @@ __version__ = "0.2.0"
 
 keep_kernels()
 
-# Loaded when first named: numba, matplotlib and scikit-learn import slowly.
+# What is loaded when it is first named, as numba, matplotlib and scikit-learn import slowly:
+# modules, and names of modules.
 _LAZY_MODULES = {
     "bootstrap": ".bootstrap",
     "graph": ".inference.graph",
@@ -62,25 +63,32 @@ _LAZY_MODULES = {
     "plots": ".plots",
 }
 _LAZY_NAMES = {
-    "Certificate": ".beyond.certify",
-    "NotCertified": ".beyond.certify",
-    "certify": ".beyond.certify",
-    "choose": ".beyond.choice",
-    "cv_gradient": ".beyond.cv_gradient",
-    "from_scratch": ".beyond.from_scratch",
-    "leave_future_out": ".beyond.leave_future_out",
-    "most_influential": ".beyond.influence",
-    "tune": ".beyond.tune",
-    "Examples": ".rows",
-    "approx_cross_val_predict": ".sklearn",
-    "approx_cross_validate": ".sklearn",
-    "approx_tune": ".sklearn.tune",
-    "FeatureCRF": ".adapters.crfsuite",
-    "from_crfsuite": ".adapters.crfsuite",
-    "from_jax": ".adapters.jax",
-    "from_torch": ".adapters.torch",
-    "from_hmmlearn": ".adapters.hmmlearn",
+    name: module
+    for module, names in {
+        ".beyond.certify": "Certificate NotCertified certify",
+        ".beyond.choice": "choose",
+        ".beyond.cv_gradient": "cv_gradient",
+        ".beyond.from_scratch": "from_scratch",
+        ".beyond.influence": "most_influential",
+        ".beyond.leave_future_out": "leave_future_out",
+        ".beyond.tune": "tune",
+        ".rows": "Examples",
+        ".sklearn": "approx_cross_val_predict approx_cross_validate",
+        ".sklearn.tune": "approx_tune",
+        ".adapters.crfsuite": "FeatureCRF from_crfsuite",
+        ".adapters.hmmlearn": "from_hmmlearn",
+        ".adapters.jax": "from_jax",
+        ".adapters.torch": "from_torch",
+    }.items()
+    for name in names.split()
 }
+_EAGER = """
+    Model EstimatingEquation Fit CVResult Folds Derivatives IncrementalLearner CompiledLearner
+    fit fit_at fit_path folds weighting derivatives_of treecv kfold ladder
+    no_adjustment infinitesimal_jackknife frozen_newton newton_step exact as_printed linearised
+    compare_methods compare_models relative_errors theta_errors
+    check_model check_result refit_unreliable difference_estimate
+"""
 
 # By a part of the lazy module's name: the package that it cannot be imported without.
 _NEEDED = {"jax": "jax", "plots": "matplotlib", "sklearn": "sklearn", "torch": "torch"}
@@ -91,42 +99,9 @@ def _is_here(module):
     return all(map(find_spec, needed))
 
 
-__all__ = [
-    "Model",
-    "EstimatingEquation",
-    "fit",
-    "fit_at",
-    "fit_path",
-    "Fit",
-    "no_adjustment",
-    "infinitesimal_jackknife",
-    "frozen_newton",
-    "newton_step",
-    "as_printed",
-    "linearised",
-    "exact",
-    "ladder",
-    "CVResult",
-    "compare_methods",
-    "compare_models",
-    "relative_errors",
-    "theta_errors",
-    "check_model",
-    "check_result",
-    "refit_unreliable",
-    "difference_estimate",
-    "Folds",
-    "folds",
-    "Derivatives",
-    "derivatives_of",
-    "weighting",
-    "treecv",
-    "kfold",
-    "IncrementalLearner",
-    "CompiledLearner",
-    # `help` and `import *` load every name: those whose package is missing are left out.
-    *(name for name, module in (_LAZY_MODULES | _LAZY_NAMES).items() if _is_here(module)),
-]
+# `help` and `import *` load every name: those whose package is missing are left out.
+_HERE = [name for name, module in (_LAZY_MODULES | _LAZY_NAMES).items() if _is_here(module)]
+__all__ = [*_EAGER.split(), *_HERE]
 
 
 def __getattr__(name):

@@ -1,6 +1,6 @@
 """Weights of any kind in place of CV's zeros and ones: bootstrap.
 
-Rows of `weights` (n_resamples, n_sites) come of `folds.bootstrap_weights` or of any other scheme.
+Rows of `weights` (n_resamples, n_sites) are of any scheme, as rng.multinomial(n, [1 / n] * n, B).
 A weight of 2 counts a site twice: a row of a GLM or a sequence of an HMM as if it were there twice,
 an observation of a hidden chain or field by the square of its density, with one hidden state.
 
@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from .checks import warn
-from .declared import NonNegative, Number, Real, declared
+from .declared import NonNegative, Real, declared
 from .derivatives import Derivatives
-from .model import ModelDefaults, override
+from .model import ModelDefaults
 from .results import TOLERANCE, AFit
 from .solvers.inverse import DenseFolds
 from .solvers.newton import newton
@@ -74,7 +74,6 @@ class _Resampled(Derivatives):
         self._points = np.full((len(weights), n_params), np.nan)
         self.hessians = np.empty((len(weights), n_params, n_params))  # at the points
 
-    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Any, values: bool = True
     ) -> tuple[Any, np.ndarray]:
@@ -83,20 +82,9 @@ class _Resampled(Derivatives):
         objectives, gradients, self.hessians[folds] = self._of_model.weighted(*pair)
         return objectives, gradients
 
-    @override
     def fold_hessians(
         self, params: np.ndarray, folds: Any, damping: float = 0.0, whole: Any = None
     ) -> DenseFolds:
         if (self._points[folds] != params).any():
             self.fold_gradients(params, folds)  # back from a step that did not descend
         return DenseFolds(self.hessians[folds])
-
-
-@declared
-def interval(
-    params: Annotated[np.ndarray, Real("n_resamples D")],
-    level: Annotated[float, Number(above=0.0, below=1.0)] = 0.9,
-) -> np.ndarray:
-    """Percentile interval of each parameter, (2, D), from params (n_resamples, D)."""
-    tail = 0.5 * (1.0 - level)
-    return np.quantile(params, [tail, 1.0 - tail], axis=0)

@@ -18,7 +18,7 @@ from numpy.linalg import LinAlgError
 
 from .checks import one_line
 from .declared import Positive, declared
-from .derivatives import is_equation, kept_share
+from .derivatives import kept_share
 from .methods.exact import exact
 from .parallel import pieces
 from .results import AResult, CVResult
@@ -49,20 +49,18 @@ class ResultCheck:
     gradients: int
     seconds: float
 
-    def reason(self, fold: int) -> str:
-        """Say how far off a fold is."""
-        theta = self.theta_errors[fold]
-        if not np.isfinite(theta):
-            return "its params, or its objective there, are not finite"
-        deviations = f"{self.loss_errors[fold]:.2g} standard deviations of the fold losses"
-        return f"params about {theta:.2g} standard errors off, loss about {deviations}"
-
     def __str__(self):
         rows = np.flatnonzero(self.unreliable)
-        count = f"{rows.size} of {len(self.unreliable)} folds are unreliable"
-        named = [f"fold {row}: {self.reason(row)}" for row in rows[:3]]
-        more = [f"and {rows.size - 3} more"] if rows.size > 3 else []
-        return "; ".join([count, *named, *more])
+        told = [f"{rows.size} of {len(self.unreliable)} folds are unreliable"]
+        for fold in rows[:3]:
+            theta = self.theta_errors[fold]
+            off = f"params about {theta:.2g} standard errors off, loss about "
+            off += f"{self.loss_errors[fold]:.2g} standard deviations of the fold losses"
+            missing = "its params, or its objective there, are not finite"
+            told.append(f"fold {fold}: {off if np.isfinite(theta) else missing}")
+        if rows.size > 3:
+            told.append(f"and {rows.size - 3} more")
+        return "; ".join(told)
 
 
 @declared
@@ -146,7 +144,7 @@ class _Search:
         losses = self.losses[rows]
         before = np.broadcast_to(self.fit.params, points.shape)
         slopes = before
-        if not is_equation(self.fit.model):
+        if not self.derivatives.is_equation:
             slopes = self._gradients(self.fit.params, self.result.folds[rows])
         for _ in range(LOOKS):
             folds = self.result.folds[rows]
@@ -180,7 +178,7 @@ class _Search:
         """
         share = self.share[rows]
         g = np.where(_are_finite(g)[:, None], g, 0.0)
-        if is_equation(self.fit.model):
+        if self.derivatives.is_equation:
             return self.fit.hessian.solve(g.T).T / share
         whole = share * (s @ self.fit.metric)
         along = _dots(s, y)

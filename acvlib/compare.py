@@ -7,10 +7,12 @@ import numpy as np
 
 from .declared import declared
 from .extras import require
-from .folds.checks import Known
+from .folds.folds import Known
+from .model import with_defaults
 from .results import AResult, CVResult
 from .scores import error_of_sum
 
+FAR = 1.0  # standard errors from which on the states may be numbered otherwise
 OUTCOMES = ("y", "counts", "sequences", "labels")  # what a model predicts, under its own name
 
 
@@ -53,9 +55,19 @@ def relative_errors(exact: AResult, result: AResult) -> np.ndarray:
 
 @declared
 def theta_errors(exact: AResult, result: AResult) -> np.ndarray:
-    """Distance of each fold's params from the exact ones, in standard errors of the full fit."""
+    """Distance of each fold's params from the exact ones, in standard errors of the full fit.
+
+    States that two refits number otherwise are matched first.
+    """
     _check_comparable(exact, result)
-    return exact.fit.standard_errors_between(result.params, exact.params)
+    fit = exact.fit
+    errors = fit.standard_errors_between(result.params, exact.params)
+    match = with_defaults(fit.model).matched
+    for fold in np.flatnonzero(errors > FAR) if match else ():
+        here = exact.params[fold]
+        again = fit.standard_errors_between(match(result.params[fold], here), here)
+        errors[fold] = min(errors[fold], again)
+    return errors
 
 
 def compare_models(results: Mapping[str, Any]) -> Any:

@@ -8,9 +8,10 @@
         penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.1  # one, or p of them
 
 Functions are declared in the same way; sizes that no argument binds are attributes of a method's
-`self`, such as `n_params`. Arrays are copied and read-only; what has an index, as in pandas, is put
-in the order of the argument that bound its size. None is taken where the annotation or the default
-says so. What autograd passes through is untouched.
+`self`, or of a fit, a model or a result that is given, such as `n_params`. Arrays are copied and
+read-only; what has an index, as in pandas, is put in the order of the argument that bound its size.
+None is taken where the annotation or the default says so. What autograd passes through is
+untouched. Defaults that need no conversion are not checked again in each call.
 """
 
 from dataclasses import dataclass, is_dataclass
@@ -22,17 +23,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import numpy as np
 from autograd.tracer import isbox
 
-from .checks import (
-    INF,
-    MOST,
-    check_choice,
-    check_kind,
-    check_whole,
-    generator,
-    in_order_of,
-    real_array,
-    real_number,
-)
+from . import checks
 
 Thing = TypeVar("Thing")
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -41,8 +32,7 @@ _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 class Sizes(dict):
     """(size, argument, its labels or None) of each name that a call has bound."""
 
-    def __init__(self, owner: Any):
-        self.owner = owner
+    owner: Any = None  # whose method is called, or an argument: its attributes are sizes, too
 
     def of(self, dimension: Any) -> Any:
         """The size of a name, or of a number; None where it is not known yet."""
@@ -66,11 +56,17 @@ class Check:
 class Real(Check):
     """Finite real numbers of one of these shapes; names bind to sizes, "" is one number.
 
-    finite=False lets nan and infinity through.
+    finite=False lets nan and infinity through; whole=True asks for whole numbers, as int64.
     """
 
     def __init__(
-        self, *shapes: str, above: float = -INF, least: float = -INF, finite: bool = True
+        self,
+        *shapes: str,
+        above: float = -checks.INF,
+        least: float = -checks.INF,
+        most: float = checks.INF,
+        finite: bool = True,
+        whole: bool = False,
     ) -> None:
         self.shapes = [tuple(int(d) if d.isdigit() else d for d in each.split()) for each in shapes]
         names = [d for each in self.shapes for d in each if isinstance(d, str)]
@@ -79,12 +75,14 @@ class Real(Check):
         self.rows = self.shapes[-1][0] if self.shapes[-1] else None
         self.above = above
         self.least = least
+        self.most = most
         self.finite = finite
+        self.whole = whole
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if self.rows in sizes:
-            value = in_order_of(sizes[self.rows][2], name, value)
-        array = real_array(name, value, finite=self.finite)
+            value = checks.in_order_of(sizes[self.rows][2], name, value)
+        array = checks.real_array(name, value, finite=self.finite)
         labels = (getattr(value, "index", None), getattr(value, "columns", None))
         if not any(_fits(shape, array, sizes, name, labels) for shape in self.shapes):
             wanted = " or ".join(map(_in_words, self.shapes))
@@ -93,12 +91,17 @@ class Real(Check):
                 where = f" as in {sizes[dimension][1]}" if dimension in sizes else ""
                 wanted += f", {dimension} = {size}{where}" if size is not None else ""
             raise ValueError(f"{name} of shape {array.shape} must be {wanted}")
-        bad = (array <= self.above) | (array < self.least)
+        bad = (array <= self.above) | (array < self.least) | (array > self.most)
+        if self.whole:
+            bad |= array != np.floor(array)
         if bad.any():
             place = np.argwhere(bad)[0]
             where = f" at {place.tolist()}" if place.size else ""
             bound = f"above {self.above:g}" if self.above >= self.least else f">= {self.least:g}"
+            if self.whole:
+                bound = f"whole numbers from {self.least:g} to {self.most:g}"
             raise ValueError(f"{name} must be {bound}; it holds {array[tuple(place)]:g}{where}")
+        array = array.astype(np.int64) if self.whole else array
         array.setflags(write=False)
         return array if array.ndim else array.item()
 
@@ -120,24 +123,6 @@ def _fits(shape, array, sizes, name, labels):
     return True
 
 
-class Integers(Real):
-    """Whole numbers of one of these shapes from `least` to `most`, as int64."""
-
-    def __init__(self, *shapes: str, least: float = 0, most: float = MOST) -> None:
-        super().__init__(*shapes, least=least)
-        self.most = most
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        array = np.asarray(super().__call__(name, value, sizes))
-        bad = (array != np.floor(array)) | (array > self.most)
-        if bad.any():
-            rule = f"whole numbers from {self.least:g} to {self.most:g}"
-            raise ValueError(f"{name} must be {rule}; it holds {array[bad][0]:g}")
-        array = array.astype(np.int64)
-        array.setflags(write=False)
-        return array
-
-
 def _in_words(shape):
     inside = ", ".join(map(str, shape))
     if not shape:
@@ -149,12 +134,12 @@ def _in_words(shape):
 class Number(Check):
     """One finite number, > above, >= least and < below."""
 
-    above: float = -INF
-    least: float = -INF
-    below: float = INF
+    above: float = -checks.INF
+    least: float = -checks.INF
+    below: float = checks.INF
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> float:
-        return real_number(name, value, self.above, self.least, self.below)
+        return checks.real_number(name, value, self.above, self.least, self.below)
 
 
 @dataclass(frozen=True)
@@ -162,12 +147,12 @@ class Whole(Check):
     """One whole number from least to most, which may be the name of a size."""
 
     least: int
-    most: int | str = MOST
+    most: int | str = checks.MOST
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> int:
         most = sizes.of(self.most)
         of = f" of {most} {self.most.removeprefix('n_')}" if isinstance(self.most, str) else ""
-        return check_whole(name, value, self.least, most, of)
+        return checks.check_whole(name, value, self.least, most, of)
 
 
 class OneOf(Check):
@@ -177,24 +162,33 @@ class OneOf(Check):
         self.choices = choices
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> str:
-        check_choice(name, value, self.choices)
+        checks.check_choice(name, value, self.choices)
         return value
 
 
 @dataclass(frozen=True)
 class Is(Check):
-    """An instance of the annotated type; remedy: the last words of what is said of others."""
+    """An instance of the annotated type.
+
+    remedy: the last words of what is said of others; sized: whether sizes of other arguments are
+    attributes of it, or of its model.
+    """
 
     remedy: str = ""
+    sized: bool = False
     kind: Any = None
 
     def settled(self, kind: Any) -> "Is":
         origin = get_origin(kind)  # Callable[..., X] is asked whether it is a Callable
         union = origin in (Union, UnionType)
-        return Is(self.remedy, kind if union or not isinstance(origin, type) else origin)
+        kind = kind if union or not isinstance(origin, type) else origin
+        return Is(self.remedy, self.sized, kind)
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        check_kind(name, value, self.kind, self.remedy)
+        if isinstance(value, type) or not isinstance(value, self.kind):
+            checks.check_kind(name, value, self.kind, self.remedy)  # which raises
+        if self.sized:
+            sizes.owner = getattr(value, "model", value)
         return value
 
 
@@ -202,7 +196,7 @@ class Seeded(Check):
     """A generator, or the seed of one."""
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> np.random.Generator:
-        return generator(value)
+        return checks.generator(value)
 
 
 Positive = Annotated[float, Number(above=0.0)]
@@ -236,7 +230,7 @@ def _declared(function: Any) -> Any:
     places = []  # names of arguments that may be given by place
     others = ""  # that of *arguments
     plain = []
-    checks = {}
+    rules = {}
     defaults = {}
     for name, parameter in shown.parameters.items():
         check, optional, kind = _read(function, parameter)
@@ -246,33 +240,43 @@ def _declared(function: Any) -> Any:
         elif parameter.kind == Parameter.VAR_POSITIONAL:
             others = name
         if check:
-            checks[name] = check, optional
-            unset = parameter.default is None or parameter.default is Parameter.empty
-            if not unset and repr(parameter.default) != "<factory>":
+            rules[name] = check, optional
+            if not _is_settled(check, name, parameter.default):
                 defaults[name] = parameter.default
     of_object = places[:1] == ["self"] and function.__name__ != "__init__"
 
-    def taken(name: str, value: Any, sizes: Sizes) -> Any:
-        if name not in checks or isbox(value):
-            return value
-        check, optional = checks[name]
-        return value if value is None and optional else check(name, value, sizes)
-
     @wraps(function)
     def with_checks(*args, **named):
-        sizes = Sizes(args[0] if of_object and args else None)
-        filled = places[: len(args)]
-        names = filled + [others] * (len(args) - len(filled))
-        by_place = [taken(name, value, sizes) for name, value in zip(names, args, strict=True)]
+        sizes = Sizes()
+        if of_object and args:
+            sizes.owner = args[0]
+        by_place = dict(enumerate(args))
+        filled = places[: len(args)] + [others] * (len(args) - len(places))
         named = {name: value for name, value in defaults.items() if name not in filled} | named
-        order = [name for name in shown.parameters if name in named]
-        return function(*by_place, **named | {n: taken(n, named[n], sizes) for n in order})
+        tasks = [(by_place, place, name) for place, name in enumerate(filled)]
+        tasks += [(named, name, name) for name in shown.parameters if name in named]
+        for values, key, name in tasks:
+            check, optional = rules.get(name, (None, False))
+            if check and not isbox(values[key]) and not (optional and values[key] is None):
+                values[key] = check(name, values[key], sizes)
+        return function(*by_place.values(), **named)
 
     with_checks.unchecked = function  # type: ignore[attr-defined]
     with_checks.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]
     kinds = {each.name: each.annotation for each in plain if each.annotation is not Parameter.empty}
     with_checks.__annotations__ = {**function.__annotations__, **kinds}
     return with_checks
+
+
+def _is_settled(check, name, default):
+    """Whether a default is taken as it is, whatever else is given, and so without a check."""
+    if default is None or default is Parameter.empty or repr(default) == "<factory>":
+        return True
+    try:
+        taken = check(name, default, Sizes())
+    except (TypeError, ValueError):  # it depends on sizes
+        return False
+    return type(taken) is type(default) and taken == default
 
 
 def _read(function, parameter):

@@ -3,19 +3,19 @@
 An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 in place of F.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from autograd import grad, jacobian
 from autograd.core import make_vjp
-from joblib import delayed
 
 from .checks import one_line
 from .declared import declared
 from .folds import WHOLE, Folds
-from .model import AModel, FoldProducts, Refits, check_overrides, override, with_defaults
-from .parallel import parallel, pieces, track
+from .model import AModel, FoldProducts, Refits, with_defaults
+from .parallel import each_fold, pieces
 from .solvers.inverse import (
     DenseFolds,
     DenseHessian,
@@ -46,11 +46,20 @@ class Derivatives:
     def __init__(self, model: Any):
         self.model = model
         self.n_sites = model.n_sites
+        self.is_equation = hasattr(model, "residual")
         self.defaults = with_defaults(model)
 
     def __init_subclass__(cls, **settings):
+        """Raise TypeError for a public name of a subclass that its bases do not have."""
         super().__init_subclass__(**settings)
-        check_overrides(cls)
+        known = {name for base in cls.__mro__[1:] for name in vars(base)}
+        for name in vars(cls):
+            if name not in known and not name.startswith("_"):
+                near = get_close_matches(name, [k for k in known if k[0] != "_"], 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                helpers = "(names of helpers start with an underscore)"
+                nothing = f"{cls.__name__}.{name} overrides nothing of Derivatives"
+                raise TypeError(f"{nothing}{hint} {helpers}")
 
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
@@ -74,10 +83,6 @@ class Derivatives:
         """J (w_o - 1) of each fold, (n_folds, D), J at params (D,) and weights 1."""
         matrix = self.cross_matrix(params, np.ones(self.n_sites))
         return -(folds.indicator(self.n_sites) @ matrix.T)
-
-    def solved_cross(self, params: np.ndarray, folds: Folds, hessian: Solvable) -> np.ndarray:
-        """H^-1 J (w_o - 1) of each fold, (n_folds, D)."""
-        return hessian.solve(self.cross(params, folds).T).T
 
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
@@ -106,8 +111,7 @@ class Derivatives:
             return np.asarray(self.hessian(point, self._without(fold)))
 
         matrices = np.array(each_fold(hessian, params, folds, "Hessians"))
-        symmetric = not is_equation(self.model)
-        return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), symmetric)
+        return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), not self.is_equation)
 
     def fold_expansion(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
@@ -208,7 +212,6 @@ class Derivatives:
 class EquationDerivatives(Derivatives):
     """The same of an `EstimatingEquation`."""
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -216,31 +219,19 @@ class EquationDerivatives(Derivatives):
         residual = np.asarray(self.model.residual(params, weights))
         return 0.5 * float(residual @ residual), residual
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """dr/dparams (D, D)."""
         return DenseJacobian(jacobian(self.model.residual)(params, weights))
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """dr/dweights (D, n_sites)."""
         return _jacobian_by_rows(lambda w: self.model.residual(params, w), weights)
 
-    @override
-    def solved_cross(self, params: np.ndarray, folds: Folds, hessian: Solvable) -> np.ndarray:
-        """H^-1 J (w_o - 1), by a solve for each site where these are fewer than the folds."""
-        if self.n_sites >= len(folds):
-            return super().solved_cross(params, folds, hessian)
-        solved = hessian.solve(self.cross_matrix(params, np.ones(self.n_sites)))
-        return -(folds.indicator(self.n_sites) @ solved.T)
-
-    @override
     def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
         """H' (J J')^+ H, the inverse of the sandwich covariance of params."""
         jacobian_matrix = np.asarray(hessian)
         return jacobian_matrix.T @ self.residual_precision(params) @ jacobian_matrix
 
-    @override
     def residual_precision(self, params: np.ndarray) -> np.ndarray | None:
         """(J J')^+ (D, D) at weights 1."""
         cross = self.cross_matrix(params, np.ones(self.n_sites))
@@ -250,28 +241,13 @@ class EquationDerivatives(Derivatives):
 @declared
 def derivatives_of(model: AModel) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
-    kind = EquationDerivatives if is_equation(model) else Derivatives
+    kind = EquationDerivatives if hasattr(model, "residual") else Derivatives
     return getattr(model, "derivatives", None) or kind(model)
-
-
-def is_equation(model: Any) -> bool:
-    """True for an `EstimatingEquation`, False for a `Model`."""
-    return hasattr(model, "residual")
 
 
 def at(params: np.ndarray, rows: Any) -> np.ndarray:
     """Params (D,) as they are, or the rows of params (n, D)."""
     return params if params.ndim == 1 else params[rows]
-
-
-def each_fold(function: Callable, params: np.ndarray, folds: Folds, label: str) -> list:
-    """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar."""
-    points = np.broadcast_to(params, (len(folds), params.shape[-1]))
-    pairs = list(zip(points, folds, strict=True))
-    if len(pairs) == 1:  # as in every fit: no worker, no bar
-        return [function(*pairs[0])]
-    jobs = track(pairs, label)
-    return parallel()(delayed(function)(point, fold) for point, fold in jobs)
 
 
 def kept_share(model: Any, folds: Folds) -> np.ndarray:

@@ -6,10 +6,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from .declared import Positive, Real, Rng, Whole, declared
-from .derivatives import Derivatives, derivatives_of, is_equation
+from .derivatives import Derivatives, derivatives_of
 from .folds import leave_one_out
 from .folds import weights as weights_without
-from .folds.checks import Known
+from .folds.folds import Known
 from .methods.exact import exact
 from .model import AModel
 from .results import AResult
@@ -124,7 +124,7 @@ def _differences(derivatives, params, weights, along, sideways, one_sided=False)
         "hessian": _relative(hessian, _slope(lambda step: at(step)[1])),
         "cross": _relative(cross, _slope(lambda step: at(0.0, step)[1], one_sided)),
     }
-    if not is_equation(derivatives.model):
+    if not derivatives.is_equation:
         errors["gradient"] = _relative(at(0.0)[1] @ along, _slope(lambda step: at(step)[0]))
     return errors
 

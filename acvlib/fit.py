@@ -1,13 +1,12 @@
 """Fit a weighted model with all its data: L-BFGS, then Newton steps; only these if convex."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
 
 from .checks import LARGEST, real_array
 from .declared import Positive, Real, Rng, declared
-from .derivatives import Derivatives, derivatives_of, is_equation
+from .derivatives import derivatives_of
 from .folds import WHOLE
 from .model import AModel
 from .results import TOLERANCE, Fit
@@ -39,20 +38,20 @@ def fit(
     raises, `NoFiniteOptimum` where params run beyond all numbers.
     """
     derivatives = derivatives_of(model)
+    defaults = derivatives.defaults
     matrix_free = derivatives.matrix_free
-    near = is_equation(model) or (start is not None and matrix_free)
-    further = derivatives.defaults.further_starts if start is None else None
+    near = derivatives.is_equation or (start is not None and matrix_free)
+    further = defaults.further_starts if start is None else None
     start = real_array("start", model.initial_params(rng), 1) if start is None else start
-    if derivatives.defaults.quadratic:
-        result = _solved(derivatives, start)
-        derivatives.defaults.check_optimum(result.params)
-    elif near or (derivatives.defaults.convex and not matrix_free):
-        result = _polished(derivatives, [start], tolerance)
-        derivatives.defaults.check_optimum(result.params)
+    if defaults.quadratic or near or (defaults.convex and not matrix_free):
+        solve = _solved if defaults.quadratic else _polished
+        result = solve(derivatives, start, tolerance)
+        defaults.check_optimum(result.params)
     else:
         starts = [start] if further is None else [start, *further()]
         result = _descended(derivatives, starts, tolerance)
-    result.warn_unconverged("fit", tolerance)
+    if not result.newton_decrement <= tolerance:
+        result.warn_unconverged("fit", tolerance)
     return result
 
 
@@ -60,14 +59,14 @@ def _descended(derivatives, starts, tolerance):
     """The fit from the first start that ends at an optimum, below where others ran to infinity."""
     refusals, lowest = [], np.inf
     for start in starts:
-        path = _lbfgs(derivatives, start)
+        end = _lbfgs(derivatives, start)[-1]
         try:
-            derivatives.defaults.check_optimum(path[-1])  # Newton's method would run on and on
-            result = _polished(derivatives, path, tolerance)
+            derivatives.defaults.check_optimum(end)  # Newton's method would run on and on
+            result = _polished(derivatives, end, tolerance)
             derivatives.defaults.check_optimum(result.params)
         except ValueError as error:
             refusals.append(error)
-            ran_to = derivatives.value_and_gradient(path[-1], np.ones(derivatives.n_sites))[0]
+            ran_to = derivatives.value_and_gradient(end, np.ones(derivatives.n_sites))[0]
             lowest = min(lowest, ran_to)
         else:
             if result.objective < lowest:
@@ -77,24 +76,21 @@ def _descended(derivatives, starts, tolerance):
 
 
 @declared
-def fit_at(model: AModel, params: Start, iterates: Sequence[np.ndarray] = ()) -> Fit:
+def fit_at(model: AModel, params: Start) -> Fit:
     """Describe a model at any params (D,), optimal or not, as a `Fit`."""
     derivatives = derivatives_of(model)
-    hessian = derivatives.hessian(params, np.ones(model.n_sites))
-    return _described(derivatives, params, hessian, iterates)
+    return _described(derivatives, params, derivatives.hessian(params, np.ones(model.n_sites)))
 
 
 @declared
 def fit_path(model: AModel, start: Start | None = None, rng: Rng | None = None) -> list[np.ndarray]:
     """List the iterates (D,) of L-BFGS from the start on, for the study of inexact optima."""
-    derivatives = derivatives_of(model)
     start = real_array("start", model.initial_params(rng), 1) if start is None else start
-    return _lbfgs(derivatives, start)
+    return _lbfgs(derivatives_of(model), start)
 
 
-def _described(derivatives, params, hessian, iterates):
-    weights = np.ones(derivatives.n_sites)
-    value, gradient = derivatives.value_and_gradient(params, weights)
+def _described(derivatives, params, hessian):
+    value, gradient = derivatives.value_and_gradient(params, np.ones(derivatives.n_sites))
     metric = derivatives.metric(params, hessian)
     return Fit(
         model=derivatives.model,
@@ -104,7 +100,6 @@ def _described(derivatives, params, hessian, iterates):
         newton_decrement=newton_decrement(gradient, hessian, metric),
         hessian=hessian,
         metric=metric,
-        iterates=tuple(iterates),
     )
 
 
@@ -123,35 +118,36 @@ def newton_decrement(gradient: np.ndarray, hessian: Solvable, metric: Any = None
     return float(np.sqrt(max(squared, 0.0)))
 
 
-def _solved(derivatives, start):
+def _solved(derivatives, start, _):
     """The optimum of a quadratic F: one Newton step."""
     weights = np.ones(derivatives.n_sites)
     _, gradient = derivatives.value_and_gradient(start, weights)
     hessian = derivatives.hessian(start, weights)
     optimum = start if hessian.indefinite else start - hessian.solve(gradient)
-    return _described(derivatives, optimum, hessian, [start, optimum])
+    return _described(derivatives, optimum, hessian)
 
 
-def _polished(derivatives: Derivatives, iterates: list, tolerance: float) -> Fit:
-    """Newton steps from the last of the iterates; from each saddle on to a lower point."""
-    path = list(iterates)
+def _polished(derivatives, params, tolerance):
+    """Newton steps from params (D,); from each saddle on to a lower point."""
     solver = newton_cg if derivatives.matrix_free else newton
     # Far from an equation's solution large residuals make errors look small: it is solved twice.
-    rounds = 2 if is_equation(derivatives.model) else 1
+    rounds = 2 if derivatives.is_equation else 1
     closer = 0.1 * tolerance  # as the last step's Hessian may be another point's
     for _ in range(rounds):
-        own = derivatives.refits(path[-1], WHOLE, closer)
-        refit = solver(derivatives, path[-1], WHOLE, closer) if own is None else own
-        path.append(refit.params[0])
-        if not abs(path[-1]).max(initial=0.0) <= LARGEST:
-            raise NoFiniteOptimum(f"the fit ran to params of {abs(path[-1]).max():.2g}")
-    found = fit_at(derivatives.model, path[-1], path)
+        own = derivatives.refits(params, WHOLE, closer)
+        refit = solver(derivatives, params, WHOLE, closer) if own is None else own
+        params = refit.params[0]
+        if not abs(params).max(initial=0.0) <= LARGEST:
+            raise NoFiniteOptimum(f"the fit ran to params of {abs(params).max():.2g}")
+    found = fit_at(derivatives.model, params)
     for _ in range(MAX_SADDLES if derivatives.matrix_free else 0):
-        lower = below_saddle(derivatives, path[-1]) if np.isinf(found.newton_decrement) else None
+        lower = None
+        if np.isinf(found.newton_decrement):
+            lower = below_saddle(derivatives, found.params)
         if lower is None:
             break
-        path.append(newton_cg(derivatives, lower, WHOLE, tolerance).params[0])
-        found = fit_at(derivatives.model, path[-1], path)
+        end = newton_cg(derivatives, lower, WHOLE, tolerance).params[0]
+        found = fit_at(derivatives.model, end)
     return found
 
 

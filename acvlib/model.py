@@ -3,31 +3,23 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .checks import LARGEST, one_line, real_array, real_number
+from .checks import LARGEST, one_line, real_array
 from .declared import Check, Params, Rng, Sizes, declared
 from .folds import Fold, Folds, ModelFolds
 from .weighting import Weights
 
 
 @runtime_checkable
-class Model(Protocol):
-    """F(params, weights), minus a weighted log joint density: weight 1 keeps a site, 0 omits it.
-
-    Any class with these four members is a model. It may also have those of `ModelDefaults`, and
-    `derivatives`, an instance of a subclass of `acvlib.derivatives.Derivatives`.
-    """
+class HasSites(Protocol):
+    """What can be left out, and how it is scored."""
 
     @property
     def n_sites(self) -> int:
         """How many sites can be left out."""
-
-    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
-        """F; twice differentiable by autograd in params (D,) and weights (n_sites,)."""
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_t | x outside the fold; params) for each t of the fold, (len(fold),)."""
@@ -37,21 +29,23 @@ class Model(Protocol):
 
 
 @runtime_checkable
-class EstimatingEquation(Protocol):
-    """r(params, weights) = 0 in place of a minimum: multi-stage fits, without symmetry."""
+class Model(HasSites, Protocol):
+    """F(params, weights), minus a weighted log joint density: weight 1 keeps a site, 0 omits it.
 
-    @property
-    def n_sites(self) -> int:
-        """As in `Model`."""
+    Any class with these four members is a model. It may also have those of `ModelDefaults`, and
+    `derivatives`, an instance of a subclass of `acvlib.derivatives.Derivatives`.
+    """
+
+    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+        """F; twice differentiable by autograd in params (D,) and weights (n_sites,)."""
+
+
+@runtime_checkable
+class EstimatingEquation(HasSites, Protocol):
+    """r(params, weights) = 0 in place of a minimum: multi-stage fits, without symmetry."""
 
     def residual(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """r (D,); differentiable by autograd in params (D,) and weights (n_sites,)."""
-
-    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """As in `Model`."""
-
-    def initial_params(self, rng: np.random.Generator | None) -> np.ndarray:
-        """As in `Model`."""
 
 
 class ModelDefaults:
@@ -63,7 +57,8 @@ class ModelDefaults:
     does so in one step; normalised: F divides by the sum of the weights, so that omitting sites
     takes no curvature away; restart_points(rng, n): a list of n points to fit from, for a model
     that knows better than n times initial_params; further_starts(): points to fit from before the
-    fit is refused because its optimum is at infinity.
+    fit is refused because its optimum is at infinity; matched(params, others): params (D,) of the
+    same law with its states numbered as those of others.
     """
 
     __repr__ = one_line
@@ -74,6 +69,7 @@ class ModelDefaults:
     normalised: Any = False
     restart_points: Any = None
     further_starts: Any = None
+    matched: Any = None
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise where the optimum that a fit found is at infinity."""
@@ -93,26 +89,6 @@ def with_defaults(model: Any) -> ModelDefaults:
     for name in [name for name in vars(ModelDefaults) if not name.startswith("_")]:
         setattr(filled, name, getattr(model, name, getattr(filled, name)))
     return filled
-
-
-def override(method: Callable) -> Callable:
-    """Mark a method that stands in for one of its base class, which `Derivatives` checks."""
-    method.__override__ = True  # type: ignore[attr-defined]
-    return method
-
-
-def check_overrides(cls: type) -> None:
-    """Raise TypeError for a public or marked name of a subclass that its bases do not have."""
-    known = {name for base in cls.__mro__[1:] for name in vars(base)}
-    for name, value in vars(cls).items():
-        marked = getattr(value, "__override__", False)
-        if name not in known and (marked or not name.startswith("_")):
-            near = get_close_matches(name, [k for k in known if k[0] != "_"], 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise TypeError(
-                f"{cls.__name__}.{name} overrides nothing of Derivatives{hint} "
-                "(names of helpers start with an underscore)"
-            )
 
 
 class FoldProducts(Protocol):
@@ -138,23 +114,23 @@ class Refits:
     """Where n refits ended, one entry a fold.
 
     params (n, D); decrement: the distance that was left, in standard errors; indefinite: whether
-    the last Hessian was; steps; converged; residual: |gradient|; evaluations: what was computed.
+    the last Hessian was; steps; converged; residual: |gradient|, each None where it is not known;
+    evaluations: what was computed.
     """
 
     params: np.ndarray
-    decrement: np.ndarray
-    indefinite: np.ndarray
-    steps: np.ndarray
-    converged: np.ndarray
-    residual: np.ndarray
+    decrement: Any = None
+    indefinite: Any = None
+    steps: Any = None
+    converged: Any = None
+    residual: Any = None
     evaluations: Counter = field(default_factory=Counter)
 
     @classmethod
-    def at(cls, params: np.ndarray) -> "Refits":
-        """Steps to params (n, D), of which nothing else is known."""
-        n = len(params)
+    def unfinished(cls, n: int, n_params: int) -> "Refits":
+        """None of n refits yet: solvers write here as they go."""
         return cls(
-            params=params,
+            params=np.full((n, n_params), np.nan),
             decrement=np.full(n, np.inf),
             indefinite=np.zeros(n, bool),
             steps=np.zeros(n, int),
@@ -162,25 +138,16 @@ class Refits:
             residual=np.full(n, np.nan),
         )
 
-    @classmethod
-    def unfinished(cls, n: int, n_params: int) -> "Refits":
-        """None of n refits yet: solvers write here as they go."""
-        return cls.at(np.full((n, n_params), np.nan))
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All but the evaluations, by name."""
-        return {name: array for name, array in vars(self).items() if name != "evaluations"}
-
     def part(self, rows: slice) -> "Refits":
         """Those of some folds, in the same memory, with the same `evaluations`."""
-        views = {name: array[rows] for name, array in self.arrays.items()}
+        views = {name: each[rows] for name, each in vars(self).items() if name != "evaluations"}
         return Refits(**views, evaluations=self.evaluations)
 
     def take(self, rows: slice, refits: "Refits") -> None:
-        """Write what others found of some folds."""
-        for name, array in self.arrays.items():
-            array[rows] = getattr(refits, name)
+        """Write what others know of some folds."""
+        for name, values in vars(refits).items():
+            if name != "evaluations" and values is not None:
+                getattr(self, name)[rows] = values
         self.evaluations.update(refits.evaluations)
 
 
@@ -191,21 +158,6 @@ def own_copy(values: Any, dtype: Any = float, name: str = "data") -> np.ndarray:
     if large.any():
         raise ValueError(f"{name} holds {copied[large][0]:.2g}, whose square overflows: rescale it")
     copied.setflags(write=False)
-    return copied
-
-
-def number_or_array(
-    name: str, values: Any, size: int, each: str, above: float = -np.inf, least: float = -np.inf
-) -> float | np.ndarray:
-    """One number, or an own copy (size,) of numbers, one a `each`; all > above and >= least."""
-    copied = own_copy(values, name=name)
-    if copied.ndim == 0:
-        return real_number(name, values, above, least)
-    usable = (copied > above) & (copied >= least) & (copied < np.inf)
-    if copied.shape != (size,) or not usable.all():
-        found = f"{name} {copied.shape}, at least {copied.min(initial=np.inf):g}"
-        bound = f"> {above:g}" if above >= least else f">= {least:g}"
-        raise ValueError(f"{found}: must be {bound} and finite, one number or {size}, one a {each}")
     return copied
 
 
@@ -220,14 +172,12 @@ def checked(method: Callable) -> Callable:
 
 
 class IsModel(Check):
-    """A model, which says n_sites, and n_params where it has them."""
+    """A model, which may say n_params."""
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if isinstance(value, type) or not hasattr(value, "n_sites"):
             check_is_model(value)  # which says what is missing; F alone has derivatives, too
-        sizes["n_sites"] = (value.n_sites, name, None)
-        if hasattr(value, "n_params"):
-            sizes["n_params"] = (value.n_params, name, None)
+        sizes.owner = value
         return value
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
@@ -41,6 +42,23 @@ def parallel(**settings: Any) -> Parallel:
     if getattr(backend, "supports_sharedmem", False):
         settings["backend"] = "threading"
     return Parallel(n_jobs=effective_n_jobs(None), **settings)
+
+
+def each_fold(
+    function: Callable, params: np.ndarray, folds: Any, label: str, **settings: Any
+) -> list:
+    """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar.
+
+    params: (D,), or a point for each of the `Folds`, (n_folds, D).
+    """
+    points = np.broadcast_to(params, (len(folds.sizes), params.shape[-1]))
+    pairs: Iterable = zip(points, folds.omitted, strict=True)
+    if len(points) == 1:  # as in every fit: no worker, no bar
+        return [function(*pair) for pair in pairs]
+    pairs = track(pairs, label, len(points))
+    if effective_n_jobs(None) == 1:
+        return [function(*pair) for pair in pairs]
+    return parallel(**settings)(delayed(function)(*pair) for pair in pairs)
 
 
 def threads() -> Parallel:

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
+from weakref import WeakSet
 
 import numpy as np
 
-from .checks import check_kind, real_array, warn
-from .declared import Check, Sizes
+from .checks import real_array, warn
+from .declared import Is
 from .derivatives import derivatives_of
 from .extras import require
 from .folds import Folds
-from .folds.checks import end_to_end
 from .scores import HeldOutLosses
 from .trials import UnconvergedFit
 
@@ -28,7 +28,7 @@ class Fit:
     |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the distance to the optimum in standard errors
     (inf where H is indefinite); hessian: H as a `solvers.inverse.Solvable`; metric (D, D): error'
     metric error is the squared size of an error in standard errors, H itself unless the model is an
-    estimating equation; iterates: params after each step of the optimiser.
+    estimating equation.
     """
 
     model: Any = field(repr=False)
@@ -38,7 +38,6 @@ class Fit:
     newton_decrement: float
     hessian: Any = field(repr=False)
     metric: Any = field(default=None, repr=False)
-    iterates: tuple = field(default=(), repr=False)
 
     def __post_init__(self):
         n_params = getattr(self.model, "n_params", len(self.params))
@@ -56,14 +55,19 @@ class Fit:
         """The `Derivatives` of the model."""
         return derivatives_of(self.model)
 
+    @cached_property
+    def checked_folds(self) -> WeakSet:
+        """`Folds` that the model is known to fit without: they are checked once."""
+        return WeakSet()
+
     def __getstate__(self):
-        return {name: value for name, value in vars(self).items() if name != "derivatives"}
+        kept = vars(self).keys() - {"derivatives", "checked_folds"}
+        return {name: vars(self)[name] for name in kept}
 
     def warn_unconverged(self, who: str, tolerance: float = TOLERANCE) -> None:
-        """Say once that `who` starts from, or ended at, a point that is no optimum: allowed."""
-        if not self.newton_decrement <= tolerance:
-            decrement = f"Newton decrement {self.newton_decrement:.3g} is above {tolerance:.0e}"
-            warn(f"{who}: {decrement}: the point is not an optimum", UnconvergedFit)
+        """Say that `who` starts from, or ended at, a point that is no optimum: allowed."""
+        decrement = f"Newton decrement {self.newton_decrement:.3g} is above {tolerance:.0e}"
+        warn(f"{who}: {decrement}: the point is not an optimum", UnconvergedFit)
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
         """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
@@ -83,9 +87,8 @@ class CVResult(HeldOutLosses):
     losses: per fold, -log p(x_t | x outside the fold) of its scored sites; `pointwise`, `loss`,
     `se`, `fold_losses` and `fold_totals` follow from them; params (n_folds, D); indefinite
     (n_folds,): whether the Hessian that the method used for the fold has negative curvature, None
-    where it used none of the fold's own; diagnostics: arrays (n_folds,), see each method; settings:
-    the method's arguments; seconds: wall clock without the initial fit; evaluations: how often what
-    was computed.
+    where it used none of the fold's own; diagnostics: arrays (n_folds,), see each method; seconds:
+    wall clock without the initial fit; evaluations: how often what was computed.
     """
 
     method: str
@@ -98,10 +101,10 @@ class CVResult(HeldOutLosses):
     evaluations: Counter
     indefinite: np.ndarray | None = field(default=None, repr=False)
     diagnostics: dict = field(default_factory=dict, repr=False)
-    settings: dict = field(default_factory=dict)
 
     @property
-    def _n_folds(self):
+    def n_folds(self) -> int:
+        """How many folds there are."""
         return len(self.folds)
 
     @property
@@ -112,7 +115,7 @@ class CVResult(HeldOutLosses):
 
     @cached_property
     def _pairs(self):
-        sites, sizes = end_to_end(self.folds.scored)
+        sites, sizes = self.folds.scored.sites, self.folds.scored.sizes
         if isinstance(self.losses, np.ndarray) and self.losses.ndim == 2:  # a row a fold
             losses = self.losses.ravel()
             given = np.full(*self.losses.shape)
@@ -146,28 +149,6 @@ class CVResult(HeldOutLosses):
         pandas = require("pandas", extra="tables")
         return pandas.DataFrame(columns | self.diagnostics, self.folds.labels).rename_axis("fold")
 
-    def _repr_html_(self):
-        return f"<p>{self}</p>" + self.to_frame().describe().to_html(float_format="%.4g")
 
-
-class OfFit(Check):
-    """A `Fit`, whose model says n_sites and n_params."""
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        check_kind(name, value, Fit, ": give acv.fit(model), which keeps its model")
-        sizes["n_sites"] = (value.model.n_sites, name, None)
-        sizes["n_params"] = (len(value.params), name, None)
-        return value
-
-
-class OfResult(Check):
-    """A `CVResult`, which says n_folds."""
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        check_kind(name, value, CVResult, ": give what a method returns")
-        sizes["n_folds"] = (len(value.folds), name, None)
-        return value
-
-
-AFit = Annotated[Fit, OfFit()]
-AResult = Annotated[CVResult, OfResult()]
+AFit = Annotated[Fit, Is(": give acv.fit(model), which keeps its model", sized=True)]
+AResult = Annotated[CVResult, Is(": give what a method returns", sized=True)]

@@ -18,7 +18,7 @@ class HeldOutLosses:
     method: Any
     n_sites: Any
     seconds: Any
-    _n_folds: Any
+    n_folds: Any
     _pairs: Any
     _about = ""  # what else is shown
 
@@ -26,7 +26,7 @@ class HeldOutLosses:
         loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se over {self.se_over})"
         unreliable = np.flatnonzero(self._is_unreliable)
         named = f", {unreliable.size:,} unreliable: {brief(unreliable)}" if unreliable.size else ""
-        folds = f"{self._n_folds} folds"
+        folds = f"{self.n_folds} folds"
         folds = "" if folds == self.se_over else f", {folds}"
         line = f"{self.method}: {loss}{folds}{named}, {self.seconds:.3g} s{self._about}"
         return shortened(f"{type(self).__name__}({line})", WIDEST)
@@ -49,13 +49,13 @@ class HeldOutLosses:
     def fold_totals(self) -> np.ndarray:
         """Sum of the losses of the sites that each fold scores, (n_folds,)."""
         fold, _, loss = self._pairs
-        return np.bincount(fold, loss, self._n_folds)
+        return np.bincount(fold, loss, self.n_folds)
 
     @cached_property
     def fold_losses(self) -> np.ndarray:
         """Mean loss of the sites that each fold scores, (n_folds,); nan where it scores none."""
         fold, _, loss = self._pairs
-        return _means(fold, loss, self._n_folds)
+        return _means(fold, loss, self.n_folds)
 
     @cached_property
     def loss(self) -> float:
@@ -63,9 +63,9 @@ class HeldOutLosses:
         return float(self._pairs[2].mean())
 
     @cached_property
-    def overlap(self) -> bool:
+    def _overlap(self):
         """Whether some site is scored by more than one fold."""
-        return bool(np.bincount(self._pairs[1], minlength=1).max() > 1)
+        return np.bincount(self._pairs[1], minlength=1).max() > 1
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -75,7 +75,7 @@ class HeldOutLosses:
         """
         fold, site, _ = self._pairs
         groups = np.full(self.n_sites, -1)
-        groups[site] = site if self.overlap else fold
+        groups[site] = site if self._overlap else fold
         return groups
 
     @cached_property
@@ -97,10 +97,10 @@ class HeldOutLosses:
     @cached_property
     def se_over(self) -> str:
         """What `se` counts as independent, in words."""
-        if self.overlap:
+        if self._overlap:
             return "sites (folds overlap: too small)"
-        one_each = len(self._pairs[0]) == self._n_folds
-        return "sites" if one_each else f"{self._n_folds} folds"
+        one_each = len(self._pairs[0]) == self.n_folds
+        return "sites" if one_each else f"{self.n_folds} folds"
 
 
 def error_of_sum(values: np.ndarray, groups: np.ndarray) -> float:

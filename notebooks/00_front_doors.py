@@ -7,8 +7,8 @@
 # # Front doors: what you can bring
 #
 # Most people who want cross-validation have a fitted model already. Here is what the library takes as it is, each with a
-# short example. Behind each example, folded, the same is computed the long way: by real refits, in the
-# package that the model comes from where there is one. Data are simulated, come with scikit-learn, or stand in the page.
+# short example; all begin with `import acvlib as acv`. Behind each example, folded, the same is computed the long way: by
+# real refits, in the package that the model comes from where there is one. Data are simulated, come with scikit-learn, or stand in the page.
 #
 # The table has the difference from these refits, of ours and of doing nothing, which leaves every fold with the parameters of
 # the full fit. Most doors lead to an approximation: there it is the mean difference, and ours has to be at most half of that of
@@ -53,6 +53,8 @@ import numpy as np
 from acvbook import ledger
 from acvbook.studies import doors
 
+import acvlib as acv
+
 warnings.simplefilter("ignore")  # of other packages
 ledger.begin("00_front_doors", scale, seed)
 rng = np.random.default_rng(seed)
@@ -68,8 +70,6 @@ rng = np.random.default_rng(seed)
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import LeaveOneOut
-
-import acvlib as acv
 
 X, y = load_iris(return_X_y=True)
 flowers, cv = LogisticRegression(max_iter=1000, tol=1e-6).fit(X, y), LeaveOneOut()
@@ -103,8 +103,6 @@ X = StandardScaler().fit_transform(X)
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-import acvlib as acv
-
 tumours = LogisticRegression(class_weight="balanced", C=0.1, tol=1e-8, max_iter=1000)
 tumours.fit(X, y)
 settings = {"cv": KFold(5), "scoring": "neg_log_loss"}
@@ -123,8 +121,7 @@ doors.near("balanced", scores["test_score"], refits, none["test_score"])
 # (door-pipeline)=
 # ## scikit-learn: a Pipeline
 # The last step is refitted without each fold, approximately; the steps before it stay as they were fitted to all rows. A
-# step that learns from `y` is refused. The table says what fixed steps leave out: the mean log score over ten folds, less that of
-# `cross_validate`, which fits every step anew.
+# step that learns from `y` is refused.
 #
 # {verdict}`beyond.doors.pipeline.ratio`
 
@@ -136,29 +133,17 @@ from sklearn.model_selection import LeaveOneOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import acvlib as acv
-
 X, y = load_wine(return_X_y=True, as_frame=True)
 wines = make_pipeline(StandardScaler(), PCA(5), LogisticRegression(tol=1e-8)).fit(X, y)
 scores = acv.approx_cross_validate(wines, X, y, cv=LeaveOneOut())
 
 # %% tags=["hide-input"]
-from sklearn.model_selection import cross_val_predict
-
 settings = {"cv": LeaveOneOut()}
 ours = acv.approx_cross_val_predict(wines, X, y, output="predict_proba", **settings)
 refits = cross_val_predict(wines, X, y, method="predict_proba", **settings)
 print(f"accuracy {scores['test_score'].mean():.4f}", end="; ")
 print(f"by 178 refits of the whole Pipeline {(refits.argmax(1) == y).mean():.4f}")
 doors.near("pipeline", ours, refits, wines.predict_proba(X))
-
-# %% tags=["hide-input"]
-import pandas as pd
-from acvbook.studies import fixed_steps
-
-sizes, n_draws = ((60, 200), 1) if scale == "quick" else ((60, 200, 1000), 20)
-table = pd.DataFrame(fixed_steps.table(sizes, n_draws, rng.spawn(1)[0]))
-table.set_index(["pipeline", "n"]).round(4)
 
 # %% [markdown]
 # (door-targets)=
@@ -173,8 +158,6 @@ from sklearn.datasets import load_linnerud
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import LeaveOneOut
 
-import acvlib as acv
-
 exercise, body = load_linnerud(return_X_y=True, as_frame=True)
 men = RidgeCV([1.0, 100.0, 10_000.0]).fit(exercise, body)
 predicted = acv.approx_cross_val_predict(men, exercise, body, cv=LeaveOneOut())
@@ -183,7 +166,6 @@ print("squared errors:", ", ".join(f"{name} {e:.1f}" for name, e in errors.items
 
 # %% tags=["hide-input"]
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import cross_val_predict
 
 same = Ridge(alpha=men.alpha_)
 refits = cross_val_predict(same, exercise, body, cv=LeaveOneOut())
@@ -200,8 +182,6 @@ doors.exact("targets", predicted, refits, men.predict(exercise))
 import numpy as np
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
-
-import acvlib as acv
 
 X, y = load_iris(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -230,7 +210,6 @@ doors.near("tune", tuned.scores, refits, none)
 # {verdict}`beyond.doors.words.ratio`
 
 # %% tags=["hide-input"]
-import numpy as np
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -243,8 +222,6 @@ words = TfidfTransformer().fit_transform(counts)
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import LeaveOneOut
 
-import acvlib as acv
-
 topic = LogisticRegression(C=10.0, tol=1e-6).fit(words, y)
 settings = {"cv": LeaveOneOut(), "output": "predict_proba"}
 shares = acv.approx_cross_val_predict(topic, words, y, **settings)
@@ -252,8 +229,6 @@ print(f"{words.shape[0]} texts, {words.shape[1]} words", end="; ")
 print(f"accuracy on texts that were left out: {(shares.argmax(1) == y).mean():.3f}")
 
 # %% tags=["hide-input"]
-from sklearn.model_selection import cross_val_predict
-
 refits = cross_val_predict(topic, words, y, cv=LeaveOneOut(), method="predict_proba")
 print(f"accuracy by 150 refits: {(refits.argmax(1) == y).mean():.3f}")
 doors.near("words", shares, refits, topic.predict_proba(words))
@@ -268,14 +243,11 @@ doors.near("words", shares, refits, topic.predict_proba(words))
 # {verdict}`beyond.doors.quakes.ratio`
 
 # %% tags=["hide-input"]
-import numpy as np
-
 loaded, fair = doors.chain(600, 0.03, rng), rng.integers(0, 6, 600)
 rolls = np.where(loaded & (rng.random(600) < 0.5), 5, fair)
 years = doors.quakes()
 
 # %%
-import acvlib as acv
 from acvlib.models import CategoricalHMM
 
 casino = CategoricalHMM(rolls, 2)
@@ -284,7 +256,6 @@ for k in range(2):
     print(f"state {k}: P(roll)", *dice[k].round(2))
 
 # %%
-import acvlib as acv
 from acvlib.models import PoissonHMM
 
 models = {k: PoissonHMM(years, k) for k in (1, 2, 3)}
@@ -315,8 +286,6 @@ doors.near("quakes", losses["ours"], losses["refits"], losses["none"])
 # {verdict}`beyond.doors.covariance.ratio`
 
 # %% tags=["hide-input"]
-import numpy as np
-
 shape = np.array([[2.0, 0.0, 0.0], [1.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
 states = [2.0 * doors.chain(60, 0.2, rng)[:, None] for _ in range(15)]
 x = [state + rng.normal(size=(60, 3)) @ shape for state in states]
@@ -324,7 +293,6 @@ flat = {"mean_scale": np.inf, "variance_prior": (-1, 0), "concentration": 1}
 flat["sites"] = "sequences"
 
 # %%
-import acvlib as acv
 from acvlib.models import GaussianHMM
 
 kinds = ("diag", "spherical", "full", "tied")
@@ -358,14 +326,11 @@ doors.near("covariance", ours, refits, none)
 # {verdict}`beyond.doors.mixture.ratio`
 
 # %% tags=["hide-input"]
-import numpy as np
-
 state, part = doors.chain(400, 0.05, rng), rng.integers(0, 2, 400)
 x = np.array([[0, 0], [3, 0], [5, 2], [5, 6]])[2 * state + part]
 x = x + rng.normal(size=(400, 2))
 
 # %%
-import acvlib as acv
 from acvlib.models import MixtureHMM
 
 folds = acv.folds.k_fold(400, 10, rng)
@@ -396,7 +361,6 @@ choices, inputs = zip(*(doors.session(rng) for _ in range(12)))
 choices, inputs = list(choices), list(inputs)
 
 # %%
-import acvlib as acv
 from acvlib.models import GLMHMM
 
 models = {k: GLMHMM(choices, inputs, k, sites="sequences") for k in (1, 2, 3)}
@@ -408,8 +372,6 @@ for k, fit in fits.items():
 
 # %% tags=["hide-input"]
 from dataclasses import replace
-
-import numpy as np
 
 ours, refits, none = [], [], []
 for k, model in models.items():
@@ -431,15 +393,12 @@ doors.near("glmhmm", ours, refits, none)
 # {verdict}`beyond.doors.channels.ratio`
 
 # %% tags=["hide-input"]
-import numpy as np
-
 levels = np.array([[0.0, 0.0, 0.0], [2.0, -2.0, 1.0]])
 x = levels[doors.chain(300, 0.05, rng)] + rng.normal(size=(300, 3))
 x[rng.random((300, 3)) < 0.3] = np.nan
 whole = np.isfinite(x).all(axis=1).sum()
 
 # %%
-import acvlib as acv
 from acvlib.models import GaussianHMM
 
 model = GaussianHMM(x, n_states=2)
@@ -464,8 +423,6 @@ doors.near("channels", result.pointwise[seen], refits[seen], none.pointwise[seen
 # {verdict}`beyond.doors.hmmlearn.ratio` {verdict}`beyond.doors.hmmlearn.likelihood`
 
 # %% tags=["hide-input"]
-import numpy as np
-
 z = [doors.chain(100, 0.1, rng, 3) for _ in range(20)]
 X = np.array([0.0, 2.5, 5.0])[np.concatenate(z), None] + rng.normal(size=(2000, 1))
 lengths = [100] * 20
@@ -473,8 +430,6 @@ priors = {"startprob_prior": 1.1, "transmat_prior": 1.1}
 
 # %%
 from hmmlearn.hmm import GaussianHMM
-
-import acvlib as acv
 
 fitted = GaussianHMM(3, n_iter=200, tol=1e-6, random_state=1, **priors).fit(X, lengths)
 model, params = acv.from_hmmlearn(fitted, X, lengths)
@@ -532,8 +487,7 @@ doors.exact("hmmlearn.likelihood", ours, fitted.score(X, lengths))
 # )
 # fit = acv.fit(model, model.pack(named))
 # ```
-
-# %% [markdown]
+#
 # (door-decode)=
 # ## States and predictions
 # `decode` is the most probable path, `posterior` the probability of each state at each time, `predict` looks one step ahead.
@@ -546,7 +500,6 @@ levels = 20.0 + 5.0 * doors.chain(400, 0.05, rng)
 series = levels + rng.normal(size=400)
 
 # %%
-import acvlib as acv
 from acvlib.models import GaussianHMM
 
 model = GaussianHMM(series, 2)
@@ -574,14 +527,11 @@ doors.exact("decode", [*gaps[0], *gaps[1], score], 0.0)
 # {verdict}`beyond.doors.panel.ratio`
 
 # %% tags=["hide-input"]
-import numpy as np
-
 individual = np.repeat(np.arange(8), 3)  # three sessions each
 states = [3.0 * doors.chain(60, 0.1, rng)[:, None] for _ in individual]
 sessions = [z + 0.3 * i + rng.normal(size=(60, 1)) for i, z in zip(individual, states)]
 
 # %%
-import acvlib as acv
 from acvlib.models import GaussianHMM
 
 model = GaussianHMM(sessions, 2, sites="sequences")
@@ -610,7 +560,6 @@ X, y = doors.sentences(rng)
 print("a word of the first sentence:", ", ".join(f"{k} {v}" for k, v in X[0][0].items()))
 
 # %%
-import acvlib as acv
 from acvlib import FeatureCRF
 
 model = FeatureCRF(X, y, ridge=0.5)
@@ -642,8 +591,6 @@ settings |= {"all_possible_states": True, "all_possible_transitions": True}
 # %%
 import sklearn_crfsuite
 
-import acvlib as acv
-
 fitted = sklearn_crfsuite.CRF(**settings).fit(X, y)
 model, params = acv.from_crfsuite(fitted, X, y)
 fit = acv.fit(model, start=params)
@@ -651,8 +598,6 @@ cv = acv.newton_step(fit, acv.folds.iid(120, 10, 1, rng))
 print(f"loss {cv.loss:.3f} of a sentence that was left out")
 
 # %% tags=["hide-input"]
-import numpy as np
-
 left_out = np.asarray(cv.folds[0])
 kept = np.setdiff1d(np.arange(120), left_out)
 again = sklearn_crfsuite.CRF(**settings).fit([X[n] for n in kept], [y[n] for n in kept])
@@ -675,7 +620,6 @@ doors.near("crfsuite", cv.losses[0], refits, none.losses[0])
 # %%
 import networkx
 
-import acvlib as acv
 from acvlib.models import HiddenMRF
 
 families = networkx.florentine_families_graph()  # who married into whom
@@ -686,13 +630,7 @@ cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(model.n_sites))
 print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")
 
 # %% tags=["hide-input"]
-import numpy as np
-from acvbook.studies import mrf
-
-refits = []
-for site in range(model.n_sites):  # EM from the start, on the graph without the node
-    weights = acv.folds.weights(model.n_sites, [site])
-    refits.append(model.heldout_loss(mrf.em(model, weights).params, [site])[0])
+refits = doors.without_each(model)  # EM from the start, on the graph without the node
 print(f"loss by refits {np.mean(refits):.4f}")
 none = acv.no_adjustment(cv.fit, cv.folds)
 doors.near("graph", cv.pointwise, refits, none.pointwise)
@@ -707,7 +645,6 @@ doors.near("graph", cv.pointwise, refits, none.pointwise)
 
 # %% tags=["hide-input"]
 import geopandas
-import numpy as np
 import shapely
 
 squares = [shapely.box(x, y, x + 1, y + 1) for x in range(8) for y in range(6)]
@@ -717,7 +654,6 @@ columns = {"cases": cases, "people": people}
 districts = geopandas.GeoDataFrame(columns, geometry=squares)
 
 # %%
-import acvlib as acv
 from acvlib.models import HiddenMRF
 
 model = HiddenMRF.from_map(districts, "cases", coupling=0.5, exposure="people")
@@ -725,10 +661,7 @@ cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(48))
 print(f"{len(model.edges)} borders; loss {cv.loss:.4f} of a district that was left out")
 
 # %% tags=["hide-input"]
-refits = []
-for site in range(48):
-    weights = acv.folds.weights(48, [site])
-    refits.append(model.heldout_loss(mrf.em(model, weights).params, [site])[0])
+refits = doors.without_each(model)
 print(f"loss by refits {np.mean(refits):.4f}")
 none = acv.no_adjustment(cv.fit, cv.folds)
 doors.near("map", cv.pointwise, refits, none.pointwise)
@@ -747,8 +680,6 @@ start = {"level": 0.0, "slope": 0.0, "noise": 0.0}
 # %%
 import jax.numpy as jnp
 
-import acvlib as acv
-
 
 def losses(p, sites):
     x, y = jnp.asarray(data)[sites].T
@@ -763,7 +694,6 @@ cv = acv.newton_step(acv.fit(model), acv.folds.k_fold(300, 10))
 print(f"loss {cv.loss:.5f} ± {cv.se:.5f} of a row that was left out")
 
 # %% tags=["hide-input"]
-import numpy as np
 from numpy.polynomial import Polynomial
 
 refits = np.empty(300)
@@ -794,8 +724,6 @@ start = {"top": 1.0, "steepness": 1.0, "middle": 0.0}
 
 # %%
 import torch
-
-import acvlib as acv
 
 
 def losses(p, sites):
@@ -829,7 +757,6 @@ doors.near("torch", cv.pointwise, refits, none.pointwise)
 # %% tags=["hide-input"]
 import tempfile
 
-import numpy as np
 import pyarrow
 import pyarrow.parquet
 
@@ -839,8 +766,6 @@ table = pyarrow.table({f"x{j}": X[:, j] for j in range(8)} | {"y": y})
 pyarrow.parquet.write_table(table, path, row_group_size=10_000)
 
 # %%
-import acvlib as acv
-
 data = acv.Examples.of(path, target="y", memory=2**20)
 learner = acv.learners.lsqsgd(8, step=60_000**-0.5)
 tree = acv.treecv(learner, data, 10, shuffle=False)
@@ -872,8 +797,6 @@ frame = pl.DataFrame(columns | {"y": x @ [1.0, 2.0] + rng.normal(size=2000)})
 # %%
 from sklearn.linear_model import SGDRegressor
 
-import acvlib as acv
-
 data = acv.Examples.of(frame, target="y", features=["age", "dose"])
 learner = acv.learners.PartialFit(SGDRegressor(shuffle=False, random_state=0))
 tree = acv.treecv(learner, data, 20)
@@ -899,8 +822,6 @@ with contextlib.suppress(ValueError):
 # {verdict}`beyond.doors.resumed`
 
 # %% tags=["hide-input"]
-import tempfile
-
 kept = tempfile.mkdtemp()
 X = rng.normal(size=(500, 3))
 y = (X[:, 0] + rng.normal(size=500) > 0) * 1.0
@@ -908,7 +829,6 @@ y = (X[:, 0] + rng.normal(size=500) > 0) * 1.0
 # %%
 import joblib
 
-import acvlib as acv
 from acvlib.models import GLM
 
 model = GLM(X, y, "logistic", penalty=1.0)
@@ -919,9 +839,6 @@ again = exact(fit, folds)  # reads what is finished
 print(f"loss {first.loss:.8f}, and again {again.loss:.8f}")
 
 # %% tags=["hide-input"]
-import numpy as np
-from sklearn.linear_model import LogisticRegression
-
 refits = np.empty(500)
 for fold in folds:
     rest = np.setdiff1d(np.arange(500), fold)

@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, tables
 from acvbook.studies import calibration, counting, ladders, traffic, traffic_times
+from acvbook.studies.records import record_nearer, record_redraws
 
 import acvlib as acv
 
@@ -32,6 +33,7 @@ rng = np.random.default_rng(seed)
 quick = scale == "quick"
 n_draws, n_folds, repeats = (10, 100, 3) if quick else (100, 1000, 20)
 kinds, settings = traffic.KINDS, traffic.SETTINGS
+ij, none = "infinitesimal_jackknife", "no_adjustment"
 
 # %% [markdown]
 # ## The data and the model
@@ -54,9 +56,8 @@ data
 # That makes $D = 11$ parameters: seven rates (a base rate $\lambda_0$ times day effects $\delta_d$), $a$, $b$, $A_{00}$, $A_{11}$.
 # The chain starts from its stationary law. A missing count has no emission factor.
 #
-# The paper leaves the hyperparameters of its priors unstated. We take each prior as flat as its family allows, and
-# repeat the main result with {cite:t}`ihler2006`'s strong ones at the end of the chapter. We also take the *first*
-# 10,000 counts, since the paper does not say which it used.
+# The paper leaves the hyperparameters of its priors unstated. We take each prior as flat as its family allows. We also take
+# the *first* 10,000 counts, since the paper does not say which it used.
 
 # %%
 model = acv.models.PoissonTraffic(subset.counts, subset.day)
@@ -72,12 +73,8 @@ starts = [model.initial_params() + rng.normal(0, 0.7, 11) for _ in range(6)]
 least = min(acv.fit(model, start).objective for start in starts)
 print(f"{least - fit.objective:.1e} nats")
 
-# %%
-days, params = "Sun Mon Tue Wed Thu Fri Sat".split(), model.unpack(fit.params)
-pd.DataFrame({"rate": params.rates, "effect": params.day_effect}, index=days).round(2)
-
 # %% [markdown]
-# The rates are those of the small hours, and the "event" lasts from early morning to late evening. The model knows
+# The rates are those of the small hours, and the "event" lasts from early morning to late evening: the model knows
 # the day of the week but not the hour, so its hidden state learns night and day. That is the model as the paper states it,
 # and it does not matter for what follows. It does tell us where the held-out losses will be large: at dawn and late in the
 # evening, where the state is in doubt.
@@ -97,10 +94,8 @@ pd.DataFrame({"rate": params.rates, "effect": params.day_effect}, index=days).ro
 # %%
 redrawn = traffic.redraws(model, fit, n_draws, rng)
 rungs = {setting: traffic.one_draw(redrawn[setting], 0) for setting in settings}
-pd.Series(
-    {s: r["exact"].diagnostics["decrement"].max() for s, r in redrawn.items()},
-    name="largest decrement",
-).to_frame().T
+worst = max(r["exact"].diagnostics["decrement"].max() for r in redrawn.values())
+print(f"largest decrement {worst:.1e}")
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(9, 2.2))
@@ -145,34 +140,8 @@ scores.index.names = ["folds", "percent", "draw"]
 middle = scores.groupby(level=[0, 1], sort=False).median()
 middle["R"].round(5)
 
-# %% tags=["remove-output"]
-fig, ax = figures.subplots(figsize=(9, 3.6))
-figures.spread_by_setting(
-    ax, 1 - scores["R"].rename({"iid": "i.i.d."}), "1 - R of pointwise losses"
-)
-figures.shared_legend(fig, ax)
-figures.save(fig, "traffic_draws", data)
-
-# %% [markdown]
-# ```{figure} figures/traffic_draws.svg
-# :name: fig-traffic-draws
-# :alt: One minus the correlation of each rung in six settings on a log axis; the jackknife lies a little below no adjustment, the frozen and Newton steps far below.
-#
-# How far $R$ is from 1: median over the draws, the middle {given}`80` % of them (bars), and the worst draw (crosses). Look at the
-# distance from grey to blue: that is what the IJ gains on doing nothing.
-# ```
-
 # %% tags=["remove-cell"]
-ij = "infinitesimal_jackknife"
-for (kind, percent), own in scores.groupby(level=[0, 1]):
-    name, none = f"ghosh.fig1.{kind}.{percent}", "no_adjustment"
-    ledger.record_draws(name, own["R", ij], data, baseline=own["R", none])
-    moved = own["R of differences"]
-    ledger.record_draws(
-        f"beyond.moves_traffic.fig1.{kind}.{percent}", moved[ij], data, baseline=moved[none]
-    )
-    lowest = pd.Series({"worst": own["R", ij].min()})
-    ledger.record_table(name, lowest, data, own["R", none].min(), draws=n_draws)
+record_redraws(scores, data)
 
 # %% [markdown]
 # The medians of the IJ are between {value}`ghosh.fig1.iid.10 | .4f` (i.i.d., 10 %) and {value}`ghosh.fig1.iid.2 | .4f`
@@ -186,8 +155,8 @@ for (kind, percent), own in scores.groupby(level=[0, 1]):
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(9, 6))
 for ax, setting in zip(axes.flat, settings):
-    none, jackknife, frozen, _, exact = rungs[setting].values()
-    figures.differences(ax, exact, none, jackknife, frozen)
+    *others, _, exact = rungs[setting].values()
+    figures.differences(ax, exact, *others)
     ax.set_title(f"{tables.words(setting[0])}, {setting[1]} %")
 axes[0, 0].legend(markerscale=4)
 figures.save(fig, "traffic_differences", data)
@@ -212,21 +181,20 @@ middle["R of differences"].drop(columns="no_adjustment").round(3)
 # %%
 kind, percent, number = scores["R", ij].idxmin()
 worst = traffic.one_draw(redrawn[kind, percent], number)
-none, jackknife, frozen, _, exact = worst.values()
+exact, jackknife = worst["exact"], worst[ij]
 gaps = [np.abs(a - b) for a, b in zip(exact.losses, jackknife.losses)]
 fold = int(np.argmax([gap.max() for gap in gaps]))
 where = np.argsort(-gaps[fold])[:4]
 sites = exact.folds[fold][where]
 table = {"time": subset.timestamp[sites], "count": subset.counts[sites]}
-table |= {
-    r.method: r.losses[fold][where].round(2) for r in (none, jackknife, frozen, exact)
-}
+for rung in (none, ij, "frozen_newton", "exact"):
+    table[rung] = worst[rung].losses[fold][where].round(2)
 print(f"{kind}, {percent} %, draw {number}, fold {fold}")
 pd.DataFrame(table)
 
 # %%
 move = (exact.params[fold] - fit.params) / np.sqrt(np.diag(np.linalg.inv(fit.hessian)))
-names = [*days, "log a", "log b", "stay 0", "stay 1"]
+names = "Sun Mon Tue Wed Thu Fri Sat".split() + ["log a", "log b", "stay 0", "stay 1"]
 pd.Series(move, names, name="move of the refit (standard errors)").round(1).to_frame().T
 
 # %% [markdown]
@@ -246,13 +214,6 @@ relative = middle["relative error"].copy()
 relative["IJ, per point"] = middle["per point", ij]
 relative["the paper's IJ"] = [0.005, 0.006, 0.006, 0.003, 0.007, 0.007]
 relative.round(5)
-
-# %% tags=["remove-cell"]
-for (kind, percent), own in scores["relative error"].groupby(level=[0, 1]):
-    name, none = f"ghosh.tab1.{kind}.{percent}", own["no_adjustment"]
-    ledger.record_draws(name, own[ij], data, baseline=none)
-    moved = f"beyond.moves_traffic.tab1.{kind}.{percent}"
-    ledger.record_draws(moved, own[ij] / none, data, baseline=none / none)
 
 # %% [markdown]
 # The IJ meets every number of the table with room to spare. {verdict}`ghosh.tab1` But look at the column of *no
@@ -277,12 +238,9 @@ whole_rungs = {
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.6), sharey=True)
-errors = {
-    kind: {name: acv.theta_errors(r["exact"], r[name]) for name in traffic.METHODS}
-    for kind, r in whole_rungs.items()
-}
-for ax, kind in zip(axes, kinds):
-    figures.error_ladder(ax, errors[kind]).set_title(f"{tables.words(kind)}, 10 % left out")
+errors = {kind: ladders.theta_table(r) for kind, r in whole_rungs.items()}
+for ax, (kind, e) in zip(axes, errors.items()):
+    figures.error_ladder(ax, dict(e)).set_title(f"{tables.words(kind)}, 10 % left out")
 figures.save(fig, "traffic_ladder", data)
 
 # %% [markdown]
@@ -297,26 +255,12 @@ figures.save(fig, "traffic_ladder", data)
 # ```
 
 # %%
-medians = pd.DataFrame({k: pd.DataFrame(e).median() for k, e in errors.items()})
-none, frozen = "no_adjustment", "frozen_newton"
-pairs = ((ij, none), (frozen, none), (frozen, ij), (none, ij))
-nearer = {
-    kind: {
-        f"{tables.words(a)} nearer than {tables.words(b)}": np.mean(e[a] < e[b])
-        for a, b in pairs
-    }
-    for kind, e in errors.items()
-}
-pd.concat([medians, pd.DataFrame(nearer)]).round(3)
+pd.DataFrame({kind: e.median() for kind, e in errors.items()}).round(3)
 
 # %% tags=["remove-cell"]
-for kind in kinds:
-    name, own = f"beyond.ladder.traffic.{kind}", errors[kind]
-    ledger.record_table(name, pd.DataFrame(own), data, own["no_adjustment"])
-    share = list(nearer[kind].values())
-    beats = {"frozen_beats_none": (share[1], None), "frozen_beats_ij": (share[2], share[3])}
-    for part, (value, baseline) in beats.items():
-        ledger.record(f"{name}.{part}", value, data, baseline=baseline, draws=n_folds)
+for kind, e in errors.items():
+    ledger.record_table(f"beyond.ladder.traffic.{kind}", e, data, e.no_adjustment)
+    record_nearer(f"beyond.ladder.traffic.{kind}", e, data, draws=n_folds)
 
 # %% [markdown]
 # Doing nothing leaves a median error of {value}`beyond.ladder.traffic.iid.no_adjustment` standard errors i.i.d. and
@@ -340,8 +284,8 @@ for size in (5_000, 10_000, 20_000, 50_400):
     fit_ = acv.fit(model_)
     for kind in kinds:
         some = traffic.folds_of(kind, model_, 10, n_folds // 5, rng)
-        *rest, exact = traffic.ladder(model_, fit_, some).values()
-        growth[kind][size] = {r.method: np.median(acv.theta_errors(exact, r)) for r in rest}
+        theta = ladders.theta_table(traffic.ladder(model_, fit_, some))
+        growth[kind][size] = theta.median()
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.4), sharey=True)
@@ -370,7 +314,7 @@ figures.save(fig, "traffic_growth", data)
 # folds alone. In the draw above with the lowest $R$:
 
 # %%
-none, jackknife, frozen, _, exact = worst.values()
+frozen = worst["frozen_newton"]
 check = acv.check_result(frozen)
 mended = acv.refit_unreliable(frozen, check)
 print(check)
@@ -450,9 +394,9 @@ for kind in kinds:
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 4, figsize=(11, 3.4))
 for pair, kind in zip((axes[:2], axes[2:]), kinds):
-    none, jackknife, _, ns, exact = rungs[kind, 10].values()
+    still, jackknife, _, ns, exact = rungs[kind, 10].values()
     figures.scatter(pair[0], ns, jackknife).set_title(f"{tables.words(kind)}, 10 %")
-    figures.differences(pair[1], exact, none, jackknife, ns).set_title("from the baseline")
+    figures.differences(pair[1], exact, still, jackknife, ns).set_title("from the baseline")
 named = axes[1].get_legend_handles_labels()
 fig.legend(*named, loc="outside lower center", ncols=2, markerscale=4)
 figures.save(fig, "traffic_newton", data)
@@ -537,11 +481,6 @@ if not quick:
         ledger.record(f"ghosh.tab2.authors.{part}", found[part], data)
     theta = found["theta"]
     ledger.record("ghosh.tab2.authors.theta", theta, data, baseline=found["theta_none"])
-
-# %%
-words = {"ij_seconds": "IJ (seconds)", "exact_seconds": "exact refits (seconds)"}
-words |= {"exact_over_ij": "exact over IJ", "gradients": "gradients a refit"}
-None if quick else pd.Series(found)[[*words]].rename(words).to_frame("authors' way").T
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.6), sharey=True)
@@ -692,29 +631,6 @@ pd.DataFrame(
 
 # %% [markdown]
 # {verdict}`ghosh.prop3`
-#
-# ## Do the conclusions depend on the priors?
-#
-# {cite:t}`ihler2006` put 10,000 prior counts on each transition row, which moves the fit by tens of standard errors. Does the
-# ladder look the same? Medians over the same draws of 5 % i.i.d.:
-
-# %%
-ihler = acv.models.TrafficPrior(
-    (1, 1), 5.0, stay_quiet=(9900, 100), stay_event=(7500, 2500)
-)
-strong = acv.models.PoissonTraffic(subset.counts, subset.day, prior=ihler)
-strong_fit = acv.fit(strong)
-print(f"{fit.standard_errors_between(strong_fit.params, fit.params):.0f} standard errors")
-
-# %%
-flat = redrawn["iid", 5]
-same = traffic.ladder(strong, strong_fit, flat["exact"].folds)
-both = {"flat priors": traffic.by_draw(flat), "Ihler's priors": traffic.by_draw(same)}
-pd.concat({prior: table.median() for prior, table in both.items()}).unstack(-1).round(5)
-
-# %% [markdown]
-# Strong priors hold the states apart, so that fewer of them flip and every rung's losses correlate better. The order of
-# the rungs stays.
 #
 # ## What to take away
 #

@@ -23,9 +23,10 @@ import jax.numpy as jnp
 import torch
 from acvbook import ledger
 from acvbook.studies import own_model
+from acvbook.studies.records import record_nearer
 
 import acvlib as acv
-from acvlib.inference import chain, hidden_chain
+from acvlib.inference import chain
 
 ledger.begin("02_your_own_model", scale, seed)
 rng = np.random.default_rng(seed)
@@ -46,11 +47,11 @@ class Showers:
 
     def objective(self, params, weights):
         factors = self.factors(params)
-        node, edge = hidden_chain.potentials(acv.weighting.keep_latents, weights, *factors)
+        node, edge = chain.potentials(acv.weighting.keep_latents, weights, *factors)
         return -chain.log_partition(node, edge) + np.sum(params**2) / 50
 
     def heldout_loss(self, params, fold):
-        return hidden_chain.heldout_loss(*self.factors(params), fold)
+        return chain.heldout_loss(*self.factors(params), fold)
 
     def initial_params(self, rng):
         return np.array([1.0, 2.0, -4.0])
@@ -58,7 +59,7 @@ class Showers:
 
 # %% [markdown]
 # These are {value}`beyond.byo.lines` lines, counted in the source of the class. {verdict}`beyond.byo.lines` `factors` holds
-# the model: log-densities of each count under each state, the log initial law and the log transitions. `hidden_chain.potentials` puts the weights where scheme A wants them, and `chain.log_partition` sums over all
+# the model: log-densities of each count under each state, the log initial law and the log transitions. `chain.potentials` puts the weights where scheme A wants them, and `chain.log_partition` sums over all
 # paths, twice differentiable. The last term of `objective` is a weak normal prior.
 #
 # Before anything else, check the model. `check_model` compares the gradient, the Hessian and the cross-derivatives with
@@ -152,15 +153,9 @@ errors.median().to_frame("median parameter error (SE)").round(4)
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
 ledger.record_table("beyond.ladder.showers", errors, nothing=none)
-ij, frozen = errors.infinitesimal_jackknife, errors.frozen_newton
-shares = {"none": (frozen < none).mean(), "ij": (frozen < ij).mean()}
-baselines = {"none": None, "ij": (none < ij).mean()}
-for other, share in shares.items():
-    name = f"beyond.ladder.showers.frozen_beats_{other}"
-    ledger.record(name, share, baseline=baselines[other], draws=n_draws)
-ledger.record_draws(
-    "beyond.byo.frozen_over_none", errors.frozen_newton / none, baseline=none / none
-)
+record_nearer("beyond.ladder.showers", errors, draws=n_draws)
+over = errors.frozen_newton / none
+ledger.record_draws("beyond.byo.frozen_over_none", over, baseline=none / none)
 ledger.record("beyond.byo.lines", own_model.source_lines(Showers))
 
 # %% [markdown]
@@ -286,9 +281,8 @@ errors.median().to_frame("median parameter error (SE)").round(4)
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
 ledger.record("beyond.byo.torch.lines", own_model.source_lines(dose_response))
-ledger.record_draws(
-    "beyond.byo.torch.frozen_over_none", errors.frozen_newton / none, baseline=none / none
-)
+over = errors.frozen_newton / none
+ledger.record_draws("beyond.byo.torch.frozen_over_none", over, baseline=none / none)
 
 # %% [markdown]
 # One frozen step leaves {value}`beyond.byo.torch.frozen_over_none | .1%` of the error of doing nothing here,

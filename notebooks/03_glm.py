@@ -19,7 +19,7 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
@@ -27,13 +27,11 @@ from acvbook.studies import glm_errors, glm_rates, glm_remarks, glm_timing, grad
 
 import acvlib as acv
 
+ledger.begin("03_glm", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
 draws = 20 if paper else 3
 authors = datasets.load_giordano_results()
-
-# %% tags=["remove-cell"]
-ledger.begin("03_glm", scale, seed)
 
 # %% [markdown]
 # ## What you would type
@@ -97,15 +95,12 @@ figures.save(fig, "glm_errors")
 # %% tags=["remove-cell"]
 for family in ("logistic", "poisson"):
     rows = glm_errors.compared(errors[errors.family == family])
-    name, nothing = f"giordano.fig1.{family}", rows.train_to_test
-    below = rows[["ij_below_exact", "train_below_exact"]].mean()
-    ledger.record(
-        f"{name}.ij_below_exact", below.iloc[0], baseline=below.iloc[1], draws=len(rows)
-    )
-    ledger.record_draws(f"{name}.ij_to_test", rows.ij_to_test, baseline=nothing)
-    ledger.record_draws(f"{name}.exact_to_test", rows.exact_to_test, baseline=nothing)
-    none = (rows.exact - rows.train) / (rows.exact - rows.train)
-    ledger.record_draws(f"{name}.gap_to_gain", rows.gap_to_gain, baseline=none)
+    name, gain = f"giordano.fig1.{family}", rows.exact - rows.train
+    below, idle = rows.ij_below_exact.mean(), rows.train_below_exact.mean()
+    ledger.record(f"{name}.ij_below_exact", below, baseline=idle, draws=len(rows))
+    to_test = rows[["ij_to_test", "exact_to_test"]]
+    ledger.record_table(name, to_test, None, rows.train_to_test)
+    ledger.record_table(name, rows[["gap_to_gain"]], None, gain / gain)
 
 # %% [markdown]
 # A mean error can hide compensating errors, so here is how far each rung's parameters are from the exact refit's, fold
@@ -118,21 +113,15 @@ of_rungs = [
 ]
 errors.groupby("family")[of_rungs].median().T.round(4)
 
-# %%
-shares = ["beats_train", "beats_ij", "ten_beats_train", "ten_beats_ij"]
-errors.groupby("family")[shares].median().T.round(3)
-
 # %% tags=["remove-cell"]
-ratios = errors.assign(
-    ns=errors.theta_ns / errors.theta_ij, none=errors.theta_train / errors.theta_ij
-)
-worst = ratios[ratios.family == ratios.groupby("family").ns.median().idxmax()]
-ledger.record_draws("giordano.fig1.ns_to_ij", worst.ns, baseline=worst.none)
+ratios = errors[["theta_ns", "theta_train"]].div(errors.theta_ij, axis=0)
+by_family = ratios.groupby(errors.family)
+worst = by_family.get_group(by_family.theta_ns.median().idxmax())
+ledger.record_draws("giordano.fig1.ns_to_ij", worst.theta_ns, baseline=worst.theta_train)
 glm_errors.record_ladders(errors)
 
 # %% [markdown]
-# The second table has the share of folds in which one frozen step is nearer to the refit than doing nothing
-# (*beats train*) or than the jackknife (*beats ij*). With one row left out the frozen step is hardly better than the jackknife,
+# With one row left out the frozen step is hardly better than the jackknife,
 # {value}`beyond.ladder.glm.logistic.frozen_newton` against {value}`beyond.ladder.glm.logistic.infinitesimal_jackknife` standard
 # errors in logistic regression. With a tenth left out it errs by {value}`beyond.ladder.glm.tenfold.frozen_newton` against
 # {value}`beyond.ladder.glm.tenfold.infinitesimal_jackknife`, and the Newton step by {value}`beyond.ladder.glm.tenfold.newton_step`.
@@ -253,17 +242,15 @@ figures.save(fig, "glm_theorem1")
 # the bound is of little use: the constants grow so fast with $D$ that the condition fails for all folds of the last row.
 
 # %% tags=["remove-cell"]
-for name, column in {"violated": "violated", "below_formula": "unconditional"}.items():
-    pair = pd.concat([bounds, wider])[[column, f"none_{column}"]].sum()
-    ledger.record(
-        f"giordano.thm1.{name}", int(pair.iloc[0]), baseline=int(pair.iloc[1]), draws=draws
-    )
-largest = bounds[bounds.n == grid[-1]]
-ledger.record_draws("giordano.thm1.applies", largest.applies)
-ledger.record_draws("giordano.thm1.tightness", largest.ratio)
-ledger.record_draws("giordano.thm1.slope.bound", bound_slopes.bound)
-ledger.record_draws(
-    "giordano.thm1.slope.actual", bound_slopes.actual, baseline=bound_slopes.none
+both = pd.concat([bounds, wider])[["violated", "unconditional"]].sum()
+idle = pd.concat([bounds, wider])[["none_violated", "none_unconditional"]].sum()
+names, largest = {"unconditional": "below_formula"}, bounds[bounds.n == grid[-1]]
+ledger.record_table("giordano.thm1", both, None, idle.set_axis(both.index), names, draws)
+shares = largest[["applies", "ratio"]]
+ledger.record_table("giordano.thm1", shares, names={"ratio": "tightness"})
+ledger.record_table("giordano.thm1.slope", bound_slopes[["bound"]])
+ledger.record_table(
+    "giordano.thm1.slope", bound_slopes[["actual"]], None, bound_slopes.none
 )
 
 # %% [markdown]
@@ -328,16 +315,14 @@ glm_rates.coverage_table(covered, kinds).round(3)
 # {value}`giordano.boot.glm.delta | .3f` of the delta method's, as the paper says. {verdict}`giordano.boot`
 
 # %% tags=["remove-cell"]
-batches = {name: glm_rates.in_batches(covered[name]) for name in kinds}
-none = batches["none"]
-for name in ("ij", "bootstrap"):
-    ledger.record_draws(f"giordano.boot.glm.{name}", batches[name], baseline=none)
-apart = {name: batches[name] - batches["bootstrap"] for name in ("ij", "none")}
-ledger.record_draws("giordano.boot.glm.difference", apart["ij"], baseline=apart["none"])
-ledger.record_draws(
-    "giordano.boot.glm.delta", covered.ij_delta, baseline=covered.none_delta
-)
-ledger.record_draws("giordano.boot.glm.width", covered.ij_width / covered.bootstrap_width)
+name, kinds = "giordano.boot.glm", ["ij", "bootstrap"]
+columns = {each: glm_rates.in_batches(covered[each]) for each in ("none", *kinds)}
+batches = pd.DataFrame(columns)
+ledger.record_table(name, batches[kinds], None, batches.none)
+apart = batches.sub(batches.bootstrap, axis=0)
+ledger.record_draws(f"{name}.difference", apart.ij, baseline=apart.none)
+ledger.record_draws(f"{name}.delta", covered.ij_delta, baseline=covered.none_delta)
+ledger.record_draws(f"{name}.width", covered.ij_width / covered.bootstrap_width)
 
 # %% [markdown]
 # ## Claim: not all weights will do
@@ -430,18 +415,17 @@ matched.drop(columns="draw").groupby("scales").median()
 
 # %% tags=["remove-cell"]
 far, near = (ended[ended.tolerance == t] for t in (tolerances[0], tolerances[-1]))
-name = "giordano.optimiser"
-ledger.record_draws(f"{name}.far", far.ij / far.none)
-ledger.record_draws(f"{name}.far.newton", far.ns / far.none)
-ledger.record_draws(f"{name}.far.frozen", far.frozen / far.none)
+name, names = (
+    "giordano.optimiser",
+    {"ij": "far", "ns": "far.newton", "frozen": "far.frozen"},
+)
+ledger.record_table(name, far[[*names]].div(far.none, axis=0), names=names)
 ledger.record_draws(f"{name}.near", near.ij / near.none, baseline=near.none / near.none)
 for scales, rows in matched.groupby("scales"):
-    ledger.record_draws(f"{name}.{scales}.bfgs_distance", rows.bfgs_distance)
-    ledger.record_draws(f"{name}.{scales}.improved", rows.bfgs / rows.second)
-unlike = matched[matched.scales == "unlike"]
-ledger.record_draws(
-    f"{name}.unlike.second", unlike.second, baseline=unlike.second / unlike.second
-)
+    rows = rows.assign(improved=rows.bfgs / rows.second)
+    ledger.record_table(f"{name}.{scales}", rows[["bfgs_distance", "improved"]])
+second = matched[matched.scales == "unlike"].second
+ledger.record_draws(f"{name}.unlike.second", second, baseline=second / second)
 
 # %% [markdown]
 # Where scales are alike BFGS ends {value}`giordano.optimiser.like.bfgs_distance` standard errors from the optimum, and the
@@ -486,13 +470,12 @@ figures.save(fig, "glm_norms")
 # together had been tried; the scoreboard says so.
 
 # %% tags=["remove-cell"]
-ledger.record("ghosh.prop5.upper", norms.upper.max(), draws=repeats)
-ledger.record("ghosh.prop5.spread", norms.scaled_sd.max(), draws=repeats)
 same_length = norms.law == "Rademacher"
-ledger.record("ghosh.prop5.rate_n", gradient_norms.rate(norms[~same_length]), draws=repeats)
-same = gradient_norms.rate(norms[same_length])
-ledger.record("ghosh.prop5.rate_n_same_length", same, draws=repeats)
-ledger.record("ghosh.prop5.as_printed", norms.two_sided.max(), draws=repeats)
+found = {"upper": norms.upper.max(), "spread": norms.scaled_sd.max()}
+found |= {"rate_n": gradient_norms.rate(norms[~same_length])}
+found |= {"rate_n_same_length": gradient_norms.rate(norms[same_length])}
+found |= {"as_printed": norms.two_sided.max()}
+ledger.record_table("ghosh.prop5", pd.Series(found), draws=repeats)
 
 # %% [markdown]
 # ## What to take away

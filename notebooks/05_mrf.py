@@ -25,23 +25,22 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
 from acvbook.studies import calibration, ladders, mrf
+from acvbook.studies.records import record_nearer
 
 import acvlib as acv
 
+ledger.begin("05_mrf", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
 june = datasets.load_or_simulate("philadelphia", rng)
 may = datasets.load_or_simulate("philadelphia, May 2016", rng)
 toy = datasets.load_or_simulate("philadelphia, toy", rng)
 betas = (0.1, 0.2, 0.4, 0.8)
-
-# %% tags=["remove-cell"]
-ledger.begin("05_mrf", scale, seed)
 
 # %% [markdown]
 # ## Which data
@@ -88,12 +87,8 @@ figures.save(fig, "mrf_map", june)
 # ## Claim: EM and a gradient fit agree
 # The paper fits by EM, whose M-step is closed: a rate is a mean of counts, weighted by the class probabilities. We
 # fit by Newton's method on exact derivatives. Is that the same optimum? Both are started from the same random rates,
-# drawn evenly from the range of the counts. In the second table *gap* is the largest distance between their log rates,
-# and *nats above* says how much worse EM's optimum is than our fit.
-
-# %%
-optima = mrf.optima(fields)
-optima.drop(columns="em_minus_gradient_se").round(10)
+# drawn evenly from the range of the counts. *Gap* is the largest distance between their log rates, and *nats above* says how much
+# worse EM's optimum is than our fit.
 
 # %%
 n_draws = 20 if paper else 3
@@ -109,8 +104,7 @@ ledger.record("ghosh.fig3.width", elimination.width, june)
 # %% [markdown]
 # For each start take the largest gap of the four couplings: the median of these is
 # {value}`ghosh.fig3.june.em | .1e`, the largest {value}`ghosh.fig3.june.em_worst | .1e`.
-
-# %% [markdown]
+#
 # ## Claim: uniformly small error
 # Figure 3 of the paper plots the loss of each fold by the infinitesimal jackknife (IJ) against exact
 # cross-validation, for four couplings. The upper row is that figure. A scatter of losses cannot tell a good
@@ -120,9 +114,9 @@ ledger.record("ghosh.fig3.width", elimination.width, june)
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 4, figsize=(11, 6.4))
 for (top, bottom), (beta, field) in zip(axes.T, fields.items(), strict=True):
-    none, ij, frozen, ns, exact = field.results.values()
-    figures.scatter(top, exact, ij).set_title(f"β = {beta}")
-    figures.differences(bottom, exact, none, ij, frozen).locator_params(axis="x", nbins=3)
+    *rungs, _, exact = field.results.values()
+    figures.scatter(top, exact, rungs[1]).set_title(f"β = {beta}")
+    figures.differences(bottom, exact, *rungs).locator_params(axis="x", nbins=3)
 figures.plt.setp(axes[:, 1:], ylabel="")
 figures.shared_legend(fig, axes)
 figures.save(fig, "mrf_scatter", june)
@@ -141,13 +135,11 @@ shown = ["relative_error", "correlation", "differences", "theta", "theta_max"]
 errors[shown].round(6)
 
 # %% tags=["remove-cell"]
+ij, none = "infinitesimal_jackknife", "no_adjustment"
 for beta in betas:
-    percent = f"{100 * beta:.0f}"
-    ij, none = (
-        errors.loc[beta, rung] for rung in ("infinitesimal_jackknife", "no_adjustment")
-    )
-    ledger.record_table(f"ghosh.fig3.june.{percent}", ij, june, none)
-    ledger.record(f"beyond.moves.mrf.june.{percent}", ij.differences, june)
+    part, own = f"june.{100 * beta:.0f}", errors.loc[beta]
+    ledger.record_table(f"ghosh.fig3.{part}", own.loc[ij], june, own.loc[none])
+    ledger.record(f"beyond.moves.mrf.{part}", own.differences[ij], june)
 
 # %% [markdown]
 # *relative error* is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson
@@ -195,47 +187,16 @@ figures.save(fig, "mrf_ladder", june)
 # %% tags=["remove-cell"]
 theta = ladders.theta_table(fields[0.4].results)
 ledger.record_table("beyond.ladder.mrf", theta.median(), june)
-nearer = {"none": theta.frozen_newton <= theta.no_adjustment}
-nearer["ij"] = theta.frozen_newton <= theta.infinitesimal_jackknife
-worse = (theta.no_adjustment <= theta.infinitesimal_jackknife).mean()
-name = "beyond.ladder.mrf.frozen_beats_"
-ledger.record(f"{name}none", nearer["none"].mean(), june)
-ledger.record(f"{name}ij", nearer["ij"].mean(), june, baseline=worse)
-
-# %% [markdown]
-# ## Where do they differ most?
-
-# %% tags=["remove-output"]
-field = fields[0.8]
-fig, axes = figures.subplots(1, 3, figsize=(10, 4.6))
-for ax, rung in zip(
-    axes, ("no_adjustment", "infinitesimal_jackknife", "frozen_newton"), strict=True
-):
-    gap = np.full(len(june), np.nan)
-    gap[folds.table[:, 0]] = abs(
-        field.results[rung].fold_losses - field.results["exact"].fold_losses
-    )
-    label = f"{figures.RUNGS[rung].label}: log₁₀ error (nats)"
-    figures.areas(ax, june, np.log10(np.maximum(gap, 1e-8)), label, vmin=-6, vmax=0)
-figures.save(fig, "mrf_where", june)
-
-# %% tags=["remove-cell"]
-ij, exact = field.results["infinitesimal_jackknife"], field.results["exact"]
-order = np.argsort(-abs(ij.fold_losses - exact.fold_losses))
-where = mrf.with_neighbours(june.edges, folds.table[order[:10], 0])
+record_nearer("beyond.ladder.mrf", theta, june)
+gap = abs(fields[0.8].results[ij].fold_losses - fields[0.8].results["exact"].fold_losses)
+where = mrf.with_neighbours(june.edges, folds.omitted.sites[np.argsort(-gap)[:10]])
 ledger.record("ghosh.fig3.where", where, june)
 
 # %% [markdown]
-# ```{figure} figures/mrf_where.svg
-# :name: fig-mrf-where
-# :alt: Three maps of errors that darken from left to right, with the same few bright tracts.
-# Error of each tract's loss at β = 0.8, in powers of ten (grey: not left out at quick scale).
-# {verdict}`ghosh.fig3.june.80.worst`
-# ```
-#
-# Of the ten tracts where the IJ errs most {value}`ghosh.fig3.where` have another of the ten as a neighbour. Where a
+# ## Where do they differ most?
+# Of the ten tracts where the IJ errs most at β = 0.8 {value}`ghosh.fig3.where` have another of the ten as a neighbour. Where a
 # patch of tracts is undecided together, leaving one out may tip the whole patch: no derivative at full weight can
-# tell how far.
+# tell how far. {verdict}`ghosh.fig3.june.80.worst`
 #
 # ## Claim: much faster than exact
 # The paper says that approximate cross-validation (ACV) is "orders of magnitude faster than exact CV"; the times are
@@ -285,15 +246,10 @@ figures.save(fig, "mrf_seconds", june)
 # {value}`ghosh.fig3.time.authors_theta` standard errors short of them in the median fold.
 
 # %% tags=["remove-cell"]
-total, net = mrf.over_acv(seconds), mrf.over_acv(seconds, net=True)
-name = "ghosh.fig3.time"
-methods = {
-    "authors_em": "authors",
-    "cold_em": "em",
-    "exact": "exact",
-    "no_adjustment": "none",
-}
-methods |= {"frozen_newton": "frozen", "newton_step": "newton"}
+name, total = "ghosh.fig3.time", mrf.over_acv(seconds)
+methods = {"authors_em": "authors", "cold_em": "em", "no_adjustment": "none"}
+methods |= {"frozen_newton": "frozen", "newton_step": "newton", "exact": "exact"}
+net = mrf.over_acv(seconds, net=True)
 for ratios, ending in ((total, "over_acv"), (net, "over_acv_net")):
     names = {method: f"{short}_{ending}" for method, short in methods.items()}
     ledger.record_table(name, ratios, june, names=names)
@@ -339,12 +295,10 @@ figures.save(fig, "mrf_choice", june)
 # {value}`ghosh.fig3.gain | .2f` nats a tract over the plain mixture.
 
 # %% tags=["remove-cell"]
-best = chosen.idxmin()
-same = {rung: bool(best[rung] == best.exact) for rung in best.index}
-ij, none = same["infinitesimal_jackknife"], same["no_adjustment"]
-ledger.record("ghosh.fig3.choice", ij, june, baseline=none)
+best, gain = chosen.idxmin(), chosen.loc[0.0] - chosen.min()
+same = (best == best.exact).to_dict()
+ledger.record("ghosh.fig3.choice", same[ij], june, baseline=same[none])
 ledger.record("ghosh.fig3.choice.beta", best.exact, june)
-gain = chosen.loc[0.0] - chosen.min()
 ledger.record("ghosh.fig3.gain", gain.exact, june, baseline=gain.no_adjustment)
 
 # %% [markdown]
@@ -354,33 +308,21 @@ ledger.record("ghosh.fig3.gain", gain.exact, june, baseline=gain.no_adjustment)
 
 # %%
 every_area = acv.folds.leave_one_out(len(toy))
+some = betas if paper else betas[1:3]
 others = {
-    "may": {
-        beta: mrf.every_rung(may, beta, folds) for beta in (betas if paper else betas[1:3])
-    },
+    "may": {beta: mrf.every_rung(may, beta, folds) for beta in some},
     "toy": {beta: mrf.every_rung(toy, beta, every_area) for beta in betas},
 }
-tables = pd.concat(
-    {name: mrf.errors(runs) for name, runs in others.items()}, names=["data"]
-)
-pd.concat({name: mrf.optima(runs) for name, runs in others.items()}).round(6)
-
-# %%
-tables[shown].round(6)
+tables = {name: mrf.errors(runs) for name, runs in others.items()}
+pd.concat(tables, names=["data"])[shown].round(6)
 
 # %% tags=["remove-cell"]
-worst = tables.groupby(["data", "rung"]).agg(
-    dict.fromkeys(["correlation", "differences"], "min")
-    | dict.fromkeys(["relative_error", "theta"], "max")
-)
+smallest = dict.fromkeys(["correlation", "differences"], "min")
+largest = dict.fromkeys(["relative_error", "theta"], "max")
 for name, data in (("may", may), ("toy", toy)):
-    ij, none = (
-        worst.loc[name, rung] for rung in ("infinitesimal_jackknife", "no_adjustment")
-    )
-    ledger.record_table(f"ghosh.fig3.{name}", ij, data, none)
-    ledger.record(f"beyond.moves.mrf.{name}", ij.differences, data)
-
-# %% tags=["remove-cell"]
+    worst = tables[name].groupby("rung").agg(smallest | largest)
+    ledger.record_table(f"ghosh.fig3.{name}", worst.loc[ij], data, worst.loc[none])
+    ledger.record(f"beyond.moves.mrf.{name}", worst.differences[ij], data)
 for name, data in (("may", may), ("toy", toy)):
     ends = mrf.em_starts(others[name], n_draws, rng)
     ledger.record_draws(f"ghosh.fig3.{name}.em", ends.gap.groupby("start").max(), data)
@@ -391,8 +333,8 @@ for name, data in (("may", may), ("toy", toy)):
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.6))
 for ax, name in zip(axes, ("may", "toy"), strict=True):
-    none, ij, frozen, _, exact = others[name][0.4].results.values()
-    figures.differences(ax, exact, none, ij, frozen).set_title(f"{name}, β = 0.4")
+    *rungs, _, exact = others[name][0.4].results.values()
+    figures.differences(ax, exact, *rungs).set_title(f"{name}, β = 0.4")
 axes[0].legend(markerscale=2, fontsize="small")
 figures.save(fig, "mrf_others", may)
 
@@ -428,44 +370,23 @@ larger[columns].round(5)
 # %%
 mrf.errors(parts).groupby(level="rung", sort=False).median()[columns].round(5)
 
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 3, figsize=(11, 4), sharey=True)
-errors_of = {name: ladders.theta_table(runs.results) for name, runs in more.items()}
-errors_of["regions"] = pd.concat(
-    [ladders.theta_table(runs.results) for runs in parts.values()]
-)
-for ax, (name, errors_theta) in zip(axes, errors_of.items(), strict=True):
-    figures.error_ladder(ax, dict(errors_theta)).set_title(name)
-    ax.tick_params("x", rotation=60)
-figures.plt.setp(axes[1:], ylabel="")
-figures.save(fig, "mrf_larger", june)
-
 # %% [markdown]
-# ```{figure} figures/mrf_larger.svg
-# :name: fig-mrf-larger
-# :alt: Three panels of boxes on a logarithmic axis; the advantage of every rung shrinks as folds grow.
-# The ladder where more than one tract is left out: balls of radius 1 and 2 around a tract, and contiguous regions, a
-# twelfth of the city at paper scale. {verdict}`beyond.ladder.mrf.regions.frozen_beats_none`
-# ```
-#
 # The larger the fold, the less the IJ gains over the baseline: with balls of radius 1 its median error is
 # {value}`beyond.ladder.mrf.ball1.infinitesimal_jackknife` standard errors against
 # {value}`beyond.ladder.mrf.ball1.no_adjustment`, with regions
 # {value}`beyond.ladder.mrf.regions.infinitesimal_jackknife` against {value}`beyond.ladder.mrf.regions.no_adjustment`.
 # One frozen step there leaves {value}`beyond.ladder.mrf.regions.frozen_newton`, one Newton step
-# {value}`beyond.ladder.mrf.regions.newton_step`.
+# {value}`beyond.ladder.mrf.regions.newton_step`. {verdict}`beyond.ladder.mrf.regions.frozen_beats_none`
 
 # %% tags=["remove-cell"]
 for name, runs in zip(("ball1", "ball2"), more.values(), strict=True):
     theta, name = ladders.theta_table(runs.results), f"beyond.ladder.mrf.{name}"
     ledger.record_table(name, theta.median(), june)
-    nearer = (theta.frozen_newton <= theta.no_adjustment).mean()
-    ledger.record(f"{name}.frozen_beats_none", nearer, june)
-drawn = [ladders.theta_table(runs.results) for runs in parts.values()]
-medians = pd.DataFrame([theta.median() for theta in drawn])
-ledger.record_table("beyond.ladder.mrf.regions", medians, june)
-nearer = [(theta.frozen_newton <= theta.no_adjustment).mean() for theta in drawn]
-ledger.record_draws("beyond.ladder.mrf.regions.frozen_beats_none", nearer, june)
+    record_nearer(name, theta, june)
+drawn = {draw: ladders.theta_table(runs.results) for draw, runs in parts.items()}
+theta, name = pd.concat(drawn), "beyond.ladder.mrf.regions"
+ledger.record_table(name, theta.groupby(level=0).median(), june)
+record_nearer(name, theta, june, sets=theta.index.get_level_values(0))
 
 # %% [markdown]
 # ## Two things that had to be decided
@@ -473,16 +394,13 @@ ledger.record_draws("beyond.ladder.mrf.regions.frozen_beats_none", nearer, june)
 # without the tract, each with its own $\log Z(\beta, w)$. It scores a tract together with its place on the map. We take
 # the first, as the authors' program does.
 
-# %%
-names = ["given all others, on the whole map", "difference of log-likelihoods"]
-losses = [[fields[b].results["exact"].loss, mrf.difference_loss(fields[b])] for b in betas]
-readings = pd.DataFrame(losses, pd.Index(betas, name="beta"), names)
-readings.round(4)
-
 # %% tags=["remove-cell"]
-whole_map, difference = readings.loc[0.4]
-ledger.record("ghosh.fig3.reading.whole_map", whole_map, june)
-ledger.record("ghosh.fig3.reading.difference", difference, june)
+field = fields[0.4]
+readings = {
+    "whole_map": field.results["exact"].loss,
+    "difference": mrf.difference_loss(field),
+}
+ledger.record_table("ghosh.fig3.reading", pd.Series(readings), june)
 
 # %% [markdown]
 # At $\beta = 0.4$ the readings differ by more than any rung errs: {value}`ghosh.fig3.reading.whole_map` against
@@ -491,16 +409,13 @@ ledger.record("ghosh.fig3.reading.difference", difference, june)
 # **What is left out of the fit.** Under style A a tract loses its count and keeps its class and edges. The refits
 # differ.
 
-# %%
-style_a = mrf.every_rung(june, 0.4, folds, scheme=acv.weighting.keep_latents)
-exact_a, exact_b = style_a.results["exact"], fields[0.4].results["exact"]
-gap = fields[0.4].fit.standard_errors_between(exact_a.params, exact_b.params)
-styles = mrf.errors({"A": style_a, "B": fields[0.4]}).rename_axis(["style", "rung"])
-styles[["relative_error", "theta", "theta_max"]].round(6)
-
 # %% tags=["remove-cell"]
-ledger.record("ghosh.fig3.styles.median", np.median(gap), june)
-ledger.record("ghosh.fig3.styles.max", gap.max(), june)
+kept = acv.weighting.keep_latents
+style_a = mrf.every_rung(june, 0.4, folds, mrf.RUNGS[-1:], kept).results["exact"]
+exact_b = field.results["exact"]
+gap = field.fit.standard_errors_between(style_a.params, exact_b.params)
+styles = {"median": np.median(gap), "max": gap.max()}
+ledger.record_table("ghosh.fig3.styles", pd.Series(styles), june)
 
 # %% [markdown]
 # The refits of the two styles are {value}`ghosh.fig3.styles.median` standard errors apart in the median fold, at most
@@ -514,17 +429,16 @@ ledger.record("ghosh.fig3.styles.max", gap.max(), june)
 
 # %%
 field, limit = fields[0.8], 0.05
-none, ij, exact = (
-    field.results[name] for name in ("no_adjustment", "infinitesimal_jackknife", "exact")
-)
-check = acv.check_result(ij, limit=limit)
-failed = calibration.failures(exact, ij, limit)
+exact, jackknife = field.results["exact"], field.results[ij]
+check = acv.check_result(jackknife, limit=limit)
+failed = calibration.failures(exact, jackknife, limit)
 flags = calibration.flag_rates(failed, check.unreliable)
-refitted = acv.refit_unreliable(ij, check)
+refitted = acv.refit_unreliable(jackknife, check)
 flags.to_frame("flags").T.round(3)
 
 # %%
-left = [acv.theta_errors(exact, result).max() for result in (none, ij, refitted)]
+results = (field.results[none], jackknife, refitted)
+left = [acv.theta_errors(exact, result).max() for result in results]
 names = ["no adjustment", "IJ", "IJ, flagged folds refitted"]
 pd.Series(left, names, name="largest parameter error").to_frame().T.round(4)
 
@@ -554,15 +468,12 @@ coverage = mrf.coverage({beta: fields[beta] for beta in (0.4, 0.8)}, n_exact, 50
 coverage.round(4)
 
 # %% tags=["remove-cell"]
-of_none, of_ij = (coverage[rung] for rung in ("no_adjustment", "infinitesimal_jackknife"))
-name = "beyond.calibrate.mrf"
-for beta, part in ((0.8, name), (0.4, f"{name}.40")):
-    base, ours = (of["coverage"][beta, n_exact[0]] for of in (of_none, of_ij))
-    ledger.record(part, ours, june, baseline=base, draws=500)
-base, ours = (of["coverage"][0.8, n_exact[-1]] for of in (of_none, of_ij))
-ledger.record(f"{name}.more", ours, june, baseline=base, draws=500)
-base, ours = (of["narrower"][0.8, n_exact[0]] for of in (of_none, of_ij))
-ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
+name, few, many = "beyond.calibrate.mrf", n_exact[0], n_exact[-1]
+cells = {"": ("coverage", 0.8, few), ".40": ("coverage", 0.4, few)}
+cells |= {".more": ("coverage", 0.8, many), ".narrower": ("narrower", 0.8, few)}
+for part, (what, *row) in cells.items():
+    ours, base = (coverage.loc[tuple(row), (rung, what)] for rung in (ij, none))
+    ledger.record(f"{name}{part}", ours, june, baseline=base, draws=500)
 
 # %% [markdown]
 # {verdict}`beyond.calibrate.mrf` {verdict}`beyond.calibrate.mrf.40`
@@ -573,8 +484,7 @@ ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
 # interval. More exact folds help: with the largest number in the table it is {value}`beyond.calibrate.mrf.more | .1%` at
 # $\beta = 0.8$. The standard error is small in any case, {value}`beyond.calibrate.mrf.narrower | .1%` of that of the
 # exact folds alone; around the baseline it is {value}`beyond.calibrate.mrf.narrower baseline | .1%`.
-
-# %% [markdown]
+#
 # ## Your own map
 # Any GeoDataFrame or GeoJSON file of polygons with a column of counts will do, with a column of exposure if rates are per
 # head. Areas that share a point of their borders are neighbours; `contiguity="rook"` asks for a stretch.

@@ -20,22 +20,26 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 from itertools import product
 
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, neural
-from acvbook.studies import crf_epochs, entities, feature_crf, hidden_labels, inexact
+from acvbook.studies import (
+    crf_epochs,
+    feature_crf,
+    hidden_labels,
+    inexact,
+)
+from acvbook.studies.records import record_nearer
 
 import acvlib as acv
 
+ledger.begin("06_crf", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
 names = {"conll": "CoNLL-2003", "wnut": "WNUT-17"}
-
-# %% tags=["remove-cell"]
-ledger.begin("06_crf", scale, seed)
 
 # %% [markdown]
 # ## Data
@@ -98,7 +102,9 @@ models = {
 found = {}
 for name, e in emissions.items():
     predicted = models[name].predict(e.crf, e.scores["test"])
-    found[names[name]] = entities.entity_scores(e.tags["test"], predicted, texts[name].tags)
+    found[names[name]] = feature_crf.entity_scores(
+        e.tags["test"], predicted, texts[name].tags
+    )
 pd.concat(found).round(3)
 
 # %% tags=["remove-cell"]
@@ -109,17 +115,6 @@ for name in names:
 # {cite:t}`mahovy2016` report an F1 of {given}`0.808` on CoNLL-2003 for a network of this kind with random initial
 # embeddings, and {given}`0.912` with GloVe. The paper does not report its own; ours is {value}`ghosh.fig2.conll.f1`.
 #
-# How sure the CRF is of its tags, and how often it is right: the words of WNUT-17's validation set, by the probability of the
-# predicted tag.
-
-# %%
-e = emissions["wnut"]
-valid = e.scores["valid"]
-marginals = models["wnut"].marginals(e.crf, valid)
-predicted = models["wnut"].predict(e.crf, valid)
-entities.certainty_table(e.tags["valid"], predicted, marginals).round(3)
-
-# %% [markdown]
 # ## The layer alone
 # With the scores fixed, $-\log p(z \mid x; \theta)$ is convex in $\theta$. It has no minimum without help: adding a constant
 # to all transitions changes nothing, and a transition that never occurs wants $-\infty$. The paper adds $10^{-5}$ to the
@@ -141,11 +136,10 @@ studies = {
     name: crf_epochs.layer_study(emissions[name], n_draws, n_folds, 60, rng)
     for name in names
 }
-for name, study in studies.items():
-    print(f"{names[name]}: {len(study.folds):,} refits in {study.seconds:.0f} seconds")
-
-# %%
-crf_epochs.progress(studies["conll"], epochs).round(4)
+study, conll, fig2 = studies["conll"], texts["conll"], "ghosh.fig2.conll"
+rungs = ["no_adjustment", "infinitesimal_jackknife", "frozen_newton"]
+none, ij, frozen = rungs
+print(f"{len(study.folds):,} refits, of which {study.unconverged} did not converge")
 
 # %% [markdown]
 # Distances are in *standard errors*: $\sqrt{(\theta^{(s)} - \hat\theta)^\top H (\theta^{(s)} - \hat\theta)}$, with $H$ the
@@ -170,10 +164,11 @@ firsts = {
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 4, figsize=(10, 5.4), sharex=True, sharey=True)
-for row, (name, study) in zip(axes, studies.items()):
+for row, (name, own) in zip(axes, studies.items()):
     for ax, (epoch, results) in zip(row, firsts[name].items()):
-        rung = results["infinitesimal_jackknife"]
-        figures.probabilities(ax, study.set_reference, rung).set_title(f"epoch {epoch}")
+        pair = own.set_reference, results[ij]
+        figures.scatter(ax, *pair, of=crf_epochs.probabilities).set(title=f"epoch {epoch}")
+    figures.plt.setp(row, xlabel="", ylabel="")
     row[0].set_ylabel(f"{names[name]}\nIJ")
 fig.supxlabel("exact CV, probability of the left-out sentence's labels")
 figures.save(fig, "crf_scatter", texts["conll"])
@@ -188,7 +183,6 @@ figures.save(fig, "crf_scatter", texts["conll"])
 
 # %%
 columns = ["correlation", "mean_error", "max_error", "theta_error"]
-rungs = ["no_adjustment", "infinitesimal_jackknife", "frozen_newton"]
 by_set = pd.concat({names[n]: path.loc[list(epochs), columns] for n, path in paths.items()})
 by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 
@@ -222,21 +216,7 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # The frozen step, $\theta^{(s)} - H^{-1} \nabla F(\theta^{(s)}, w_o)$, has the same price and takes the *whole* gradient, so it
 # also makes the step that training has not made yet. That is a Newton step without a safeguard. Near the optimum
 # it is nearer than the IJ; far away it can overshoot, most of all along transitions that hardly ever occur, where
-# the Hessian is nearly the ridge alone. One gradient of the fold's objective tells:
-
-# %%
-study, few = studies["conll"], studies["conll"].set_folds[:50]
-flags = {}
-for epoch in epochs:
-    _, results = crf_epochs.at_iterate(study.model, study.iterates[epoch], few)
-    flags[epoch] = {
-        name: acv.check_result(result).unreliable.mean() for name, result in results.items()
-    }
-pd.DataFrame(flags).T.rename_axis("epoch").round(3)
-
-# %% [markdown]
-# Shares of 50 folds that `acv.check_result` calls unreliable, without any refit: the gradient that is left there is worth more
-# than half a standard error, or the loss would still change by more than half a standard deviation.
+# the Hessian is nearly the ridge alone. One gradient of the fold's objective tells: `acv.check_result` evaluates it.
 #
 # To see what the IJ is for, take away what all rungs share. At the optimum itself:
 
@@ -251,78 +231,44 @@ by_set[[*columns, "differences"]].groupby(level=[0, "rung"], sort=False).median(
 # %% [markdown]
 # There the IJ's error of the probabilities is {value}`ghosh.fig2.conll.optimum.gain` of that of doing nothing on CoNLL-2003,
 # and {value}`ghosh.fig2.wnut.optimum.gain` on WNUT-17. The frozen step is the same step but for one detail: it scales $H$ by the
-# share of sentences that is kept. (A parameter error below $10^{-6}$ is within the tolerance of the refits.)
-
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
-_, at_optimum = crf_epochs.at_iterate(study.model, study.full.params, study.set_folds)
-for ax, at, title in zip(axes, (firsts["conll"][60], at_optimum), ("epoch 60", "optimum")):
-    others = [at[name] for name in rungs[1:]]
-    figures.differences(ax, study.set_reference, at["no_adjustment"], *others)
-    ax.set_title(title)
-axes[0].legend()
-figures.save(fig, "crf_differences", texts["conll"])
-
-# %% [markdown]
-# ```{figure} figures/crf_differences.svg
-# :name: fig-crf-differences
-# :alt: Two panels of loss differences; at epoch 60 points stray from the diagonal, at the optimum they lie along it.
-# How far each rung moves a sentence's loss from the baseline, against how far exact CV does (CoNLL-2003, the first set). Left,
-# at epoch 60: moves are blurred by the distance to the optimum that is left. Right, at the optimum: both rungs follow
-# the line until the largest moves, where they, being linear, move too little. {verdict}`ghosh.fig2.conll.optimum.differences`
-# ```
+# share of sentences that is kept. (A parameter error below $10^{-6}$ is within the tolerance of the refits.) *R of differences*:
+# the correlation of how far a rung moves a sentence's loss from the baseline, and how far exact CV does.
+# {verdict}`ghosh.fig2.conll.optimum.differences`
 
 # %% tags=["remove-cell"]
-none, ij = rungs[:2]
 for name, text in texts.items():
     at = {f"epoch{epoch}": paths[name].loc[epoch] for epoch in epochs}
     for place, table in (at | {"optimum": optima[name]}).items():
-        for part, (values, base) in crf_epochs.judged(table).items():
-            ledger.record_draws(
-                f"ghosh.fig2.{name}.{place}{part}", values, text, None, base
-            )
-
-# %% tags=["remove-cell"]
+        crf_epochs.record(f"ghosh.fig2.{name}.{place}", table, text)
 for name, text in texts.items():
-    study, fig2 = studies[name], f"ghosh.fig2.{name}"
+    own, id = studies[name], f"ghosh.fig2.{name}"
     moves = paths[name].moves.unstack("rung")[ij].unstack("epoch")
     endings = {epoch: f"epoch{epoch}.moves" for epoch in epochs}
-    ledger.record_table(fig2, moves, text, names=endings)
+    ledger.record_table(id, moves, text, names=endings)
     for epoch in (1, 60):
-        at = paths[name].loc[epoch].xs("frozen_newton", level="rung")
-        ledger.record_draws(f"{fig2}.epoch{epoch}.frozen", at.correlation.dropna(), text)
-        away = study.full.standard_errors_between(study.iterates[epoch], study.full.params)
-        ledger.record(f"{fig2}.distance{epoch}", away, text)
-    ledger.record(f"{fig2}.unconverged", study.unconverged, text, draws=len(study.draws))
+        away = own.full.standard_errors_between(own.iterates[epoch], own.full.params)
+        ledger.record(f"{id}.distance{epoch}", away, text)
+    ledger.record(f"{id}.unconverged", own.unconverged, text, draws=len(own.draws))
 
 # %% tags=["remove-cell"]
 for name, text in texts.items():
-    at, fig2 = optima[name], f"ghosh.fig2.{name}.optimum"
-    ledger.record_draws(f"{fig2}.differences", at.xs(ij, level="rung").differences, text)
+    at, id = optima[name], f"ghosh.fig2.{name}.optimum"
+    ledger.record_draws(f"{id}.differences", at.xs(ij, level="rung").differences, text)
     gains = [crf_epochs.gains(at, "theta_error", rung) for rung in (ij, none)]
-    ledger.record_draws(f"{fig2}.theta_ij", gains[0], text, baseline=gains[1])
-    theta = at.theta_error.unstack("rung")
-    ledger.record_draws(f"{fig2}.theta_none", theta[none], text)
-
-# %% tags=["remove-cell"]
-study, conll, fig2 = studies["conll"], texts["conll"], "ghosh.fig2.conll"
-ledger.record(f"{fig2}.folds", len(study.set_folds), conll)
+    ledger.record_draws(f"{id}.theta_ij", gains[0], text, baseline=gains[1])
+    ledger.record_draws(f"{id}.theta_none", at.theta_error.unstack("rung")[none], text)
 apart = crf_epochs.disagreement(study, epochs, 2)
 ledger.record(f"{fig2}.disagreement", apart, conll)
-orders = crf_epochs.other_orders(study, emissions["conll"].crf, epochs, rng)
-ledger.record(f"{fig2}.orders", orders, conll)
 start = emissions["conll"].crf
+orders = crf_epochs.other_orders(study, start, epochs, rng)
+ledger.record(f"{fig2}.orders", orders, conll)
 faster, _ = crf_epochs.adam_epochs(study.model, start, 1, rng, learning_rate=0.01)
-found = crf_epochs.judged(crf_epochs.by_draw(study, faster[1]))
-for part, (values, base) in found.items():
-    ledger.record_draws(f"{fig2}.faster.epoch1{part}", values, conll, None, base)
+crf_epochs.record(f"{fig2}.faster.epoch1", crf_epochs.by_draw(study, faster[1]), conll)
 
 # %% tags=["remove-cell"]
-ledger.record("ghosh.fig2.seconds", study.seconds, conll, seconds=study.seconds)
-cost = crf_epochs.hessian_in_gradients(study.model, study.full.params)
-ledger.record("ghosh.fig2.hessian_in_gradients", cost, conll)
+_, at_optimum = crf_epochs.at_iterate(study.model, study.full.params, study.set_folds)
 exact_seconds = study.reference.seconds * len(study.set_folds) / len(study.folds)
-ratio = exact_seconds / at_optimum["infinitesimal_jackknife"].seconds
+ratio = exact_seconds / at_optimum[ij].seconds
 ledger.record("ghosh.fig2.exact_over_ij", ratio, conll, seconds=exact_seconds)
 
 # %% tags=["remove-cell"]
@@ -332,9 +278,11 @@ theta = {
 }
 for part, errors in theta.items():
     ledger.record_table(f"beyond.ladder.crf.{part}", errors.unstack("rung"), conll)
-shares = crf_epochs.nearer(study, study.iterates[60])
-for other, values in shares.items():
-    ledger.record_draws(f"beyond.ladder.crf.epoch60.frozen_beats_{other}", values, conll)
+_, results = crf_epochs.at_iterate(study.model, study.iterates[60], study.folds)
+between, exact = study.full.standard_errors_between, study.reference.params
+errors = pd.DataFrame({name: between(r.params, exact) for name, r in results.items()})
+sets = errors.index // len(study.set_folds)
+record_nearer("beyond.ladder.crf.epoch60", errors, conll, sets=sets)
 
 # %% [markdown]
 # ### Does it depend on the ridge?
@@ -351,10 +299,7 @@ mean_ridge[columns].groupby(level=["epoch", "rung"], sort=False).median().round(
 
 # %% tags=["remove-cell"]
 for epoch in (1, 60):
-    for part, (values, base) in crf_epochs.judged(mean_ridge.loc[epoch]).items():
-        ledger.record_draws(
-            f"{fig2}.mean_ridge.epoch{epoch}{part}", values, conll, None, base
-        )
+    crf_epochs.record(f"{fig2}.mean_ridge.epoch{epoch}", mean_ridge.loc[epoch], conll)
 
 # %% [markdown]
 # After 60 epochs the ratio of errors is {value}`ghosh.fig2.conll.mean_ridge.epoch60.gain` under this reading, and
@@ -486,24 +431,16 @@ figures.save(fig, "crf_bound", texts["conll"])
 # %% tags=["remove-cell"]
 for name, at in (("conll", conll), ("traffic", data)):
     found, prop2 = inexact.summary(bounds[name]), f"ghosh.prop2.{name}"
-    for se in ("", "_se"):
-        count, base = found[f"violated{se}"], found[f"none_violated{se}"]
-        ledger.record(
-            f"{prop2}.violated{se}",
-            int(count.sum()),
-            at,
-            baseline=int(base.sum()),
-            draws=len(count),
-            spread=[int(count.min()), int(count.max())],
-        )
-
-# %% tags=["remove-cell"]
-for name, at in (("conll", conll), ("traffic", data)):
-    found, prop2 = inexact.summary(bounds[name]), f"ghosh.prop2.{name}"
-    for part in ("tightness", "tightness_se"):
-        ledger.record_draws(
-            f"{prop2}.{part}", found[part], at, baseline=found[f"none_{part}"]
-        )
+    idle = found.filter(like="none_").rename(
+        columns=lambda name: name.removeprefix("none_")
+    )
+    tight = [column for column in idle if "tightness" in column]
+    ledger.record_table(prop2, found[tight], at, idle)
+    for part in idle.columns.drop(tight):
+        counts, base = found[part].astype(int), int(idle[part].sum())
+        spread = [counts.min(), counts.max()]
+        about = {"baseline": base, "draws": len(counts), "spread": spread}
+        ledger.record(f"{prop2}.{part}", counts.sum(), at, **about)
 nearest = inexact.at_nearest(bounds["traffic"]).none_error
 ledger.record_draws("ghosh.prop2.traffic.nearest.none_over_bound", nearest, data)
 
@@ -636,10 +573,7 @@ for name, text in texts.items():
     ledger.record(f"ghosh.alg4.{name}.unconverged", int(stuck), text)
 errors = hidden_labels.table(singles["conll"])
 ledger.record_table("beyond.ladder.crf.labels", errors.median(), conll)
-for short, rung in (("none", none), ("ij", ij)):
-    nearer = errors.frozen_newton <= errors[rung]
-    by_set = nearer.groupby(nearer.index // n_labels).mean()
-    ledger.record_draws(f"beyond.ladder.crf.labels.frozen_beats_{short}", by_set, conll)
+record_nearer("beyond.ladder.crf.labels", errors, conll, sets=errors.index // n_labels)
 
 # %% [markdown]
 # ## Without a network: features made by hand
@@ -653,7 +587,7 @@ found, taggers = {}, {}
 for name, text in texts.items():
     model, full = taggers[name] = feature_crf.tagger(text)
     predicted = feature_crf.tagged(model, full, text.test, text.tags)
-    found[names[name]] = entities.entity_scores(
+    found[names[name]] = feature_crf.entity_scores(
         emissions[name].tags["test"], predicted, text.tags
     )
 pd.concat(found).round(3)
@@ -716,16 +650,14 @@ stuck = (~by_hand.results["exact"].diagnostics["converged"]).sum()
 ledger.record(f"{hand}.conll.unconverged", int(stuck), some)
 
 # %% tags=["remove-cell"]
-for short, rung in (("none", none), ("ij", ij), ("newton", "newton_step")):
-    ledger.record_draws(f"{hand}.conll.{short}_over_exact", means[rung] / means.exact, some)
+shares = means.div(means.exact, axis=0)
+over = {none: "none_over_exact", ij: "ij_over_exact", "newton_step": "newton_over_exact"}
+ledger.record_table(f"{hand}.conll", shares, some, names=over)
 for measure in ("theta", "loss"):
-    for short in ("ij", "newton"):
-        ledger.record_draws(
-            f"{hand}.conll.{measure}.{short}_over_none",
-            compared[f"{measure}.{short}"],
-            some,
-            baseline=compared[f"{measure}.none"],
-        )
+    over = {f"{measure}.{rung}": f"{measure}.{rung}_over_none" for rung in ("ij", "newton")}
+    ledger.record_table(
+        f"{hand}.conll", compared[[*over]], some, compared[f"{measure}.none"], over
+    )
 
 # %% [markdown]
 # ## What to take away

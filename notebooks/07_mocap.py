@@ -20,31 +20,23 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import (
-    ladders,
-    mocap_draws,
-    mocap_fits,
-    mocap_orders,
-    mocap_steps,
-)
+from acvbook.studies import mocap_draws, mocap_fits, mocap_orders, mocap_steps
+from acvbook.studies.records import record_harder, record_setting
 from threadpoolctl import threadpool_limits
 
 import acvlib as acv
 
-# %%
+ledger.begin("07_mocap", scale, seed)
 threadpool_limits(1)  # all on one core
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
 slow_rng, long_rng, folds_rng = rng.spawn(3)  # a stream for each section
 data = datasets.load_or_simulate("mocap", rng)
 data
-
-# %% tags=["remove-cell"]
-ledger.begin("07_mocap", scale, seed)
 
 # %% [markdown]
 # ## The recordings
@@ -66,7 +58,8 @@ fitted = mocap_fits.fit_all(
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(8, 4.6))
 longest = int(np.argmax([len(sequence) for sequence in train.sequences]))
-states = mocap_fits.states_of(fitted["AR(1)"], longest)
+one = fitted["AR(1)"]
+states = mocap_fits.states(one)[one.model.pieces()[longest]]
 context = mocap_fits.CONTEXT
 figures.channels(
     ax, train.sequences[longest][context:], data.rate, datasets.mocap.CHANNELS, states
@@ -105,9 +98,9 @@ mocap_orders.means(losses).round(1)
 rows, width = (2, 4) if len(studied) > 4 else (1, len(studied))
 fig, axes = figures.subplots(rows, width, figsize=(11, 3.0 * rows))
 for ax, (name, result) in zip(axes.flat, studied.items(), strict=False):
-    figures.rung_scatter(ax, result.rungs).set_title(
-        f"{name}, D = {result.fitted.model.n_params:,}"
-    )
+    *rungs, exact = result.rungs.values()
+    figures.scatter(ax, exact, *rungs, of=lambda result: result.fold_totals)
+    ax.set_title(f"{name}, D = {result.fitted.model.n_params:,}")
 figures.shared_legend(fig, axes, len(studied))
 figures.save(fig, "mocap_scatter", data=data)
 
@@ -116,9 +109,8 @@ figures.save(fig, "mocap_scatter", data=data)
 # :name: fig-mocap-scatter
 # :alt: Panels of dots along dashed diagonals; in most panels the colours lie upon each other.
 # Figure 6, middle row. One dot a left-out recording: its loss $-\ln p(x_n \mid \theta)$ by a rung against that by the exact
-# refit. On the dashed line a rung is right. Grey dots made no adjustment, and are what approximations have to beat. Crosses:
-# the fold's own Hessian is indefinite at the full fit, and the Newton step is marked as not to be trusted. Triangles: it is
-# beyond the picture. {verdict}`ghosh.fig6`
+# refit. On the dashed line a rung is right. Grey dots made no adjustment, and are what approximations have to beat.
+# Newton steps do not set the scale: where the fold's own Hessian is indefinite they may be beyond the picture. {verdict}`ghosh.fig6`
 # ```
 #
 # A scatter of losses flatters. Most of the spread is between recordings, and every method shares it: even grey dots lie on
@@ -135,13 +127,8 @@ one_split[shown].drop(["exact", "test"], level="rung").astype(float).round(3)
 
 # %% [markdown]
 # One recording can be all that a state is seen in. The exact refit then moves by many standard errors, further than any
-# quadratic holds, and a single step of either kind lands elsewhere. Here are the folds of AR(1) by how far the refit moves.
-
-# %%
-reach = mocap_orders.errors_by_move(studied["AR(1)"])
-reach.T.round(2)
-
-# %% [markdown]
+# quadratic holds, and a single step of either kind lands elsewhere.
+#
 # One split is one draw. So again and again, with other splits, each with its own starts of EM, for the first three orders:
 # the same recordings at 10 frames a second, the rate of the studies that the paper follows. In each draw the folds of a few
 # recordings are computed. Medians over the draws:
@@ -182,14 +169,11 @@ for name in some:
     ledger.record_table("ghosh.fig6.drawn", ours, slow, still, names)
 
 # %% tags=["remove-cell"]
-for name in studied:
-    theta = one_split.loc[name].theta.astype(float)
-    ledger.record(
-        f"ghosh.fig6.ns_to_ij.{mocap_orders.key(name)}",
-        theta["newton_step"] / theta[ij],
-        data,
-        baseline=theta[none] / theta[ij],
-    )
+theta = one_split.theta.astype(float).unstack("rung").loc[[*studied]]
+to_ij = theta[["newton_step", none]].div(theta[ij], axis=0).T
+names = {name: mocap_orders.key(name) for name in studied}
+ours, still = to_ij.loc["newton_step"], to_ij.loc[none]
+ledger.record_table("ghosh.fig6.ns_to_ij", ours, data, still, names)
 of_rung = drawn.xs("AR(1)", level="model").astype(float).unstack("rung")
 ledger.record_table("beyond.ladder.mocap", of_rung.theta, slow)
 beats = of_rung.xs("frozen_newton", axis=1, level="rung")
@@ -213,13 +197,9 @@ figures.save(fig, "mocap_losses", data=data)
 # :name: fig-mocap-losses
 # :alt: For each model five marks with bars, nearly level within each model; AR(0) is far above the others.
 # Mean loss of a left-out recording, two standard errors. Lower is better. Compare the model that is lowest by each colour.
-# If a mean of Newton steps is beyond the edge, a triangle there stands for it. {verdict}`ghosh.fig6.same_choice`
+# A mean of Newton steps may be beyond the edge. {verdict}`ghosh.fig6.same_choice`
 # {verdict}`ghosh.fig6.ar0_over_ar1` {verdict}`ghosh.fig6.ar2_over_ar1` {verdict}`ghosh.fig6.nar1_over_ar1`
 # ```
-
-# %%
-winners = pd.Series(mocap_orders.winners(losses), name="lowest loss")
-winners.to_frame()
 
 # %%
 exact_results = {name: result.rungs["exact"] for name, result in studied.items()}
@@ -271,58 +251,36 @@ read.drop(columns=["frozen_newton", "newton_step"]).round(2)
 # {value}`ghosh.fig6.known.ij | .2f`.
 
 # %% tags=["remove-cell"]
-best = mocap_draws.winners_of(drawn)
-agree = {
-    rung: (best[rung] == best.exact) & (best.exact == best.test) for rung in (ij, none)
-}
-shares = {
-    "same_choice_drawn": (agree[ij], agree[none]),
-    "ar1_best": (best.exact == "AR(1)", best[none] == "AR(1)"),
-}
-for claim, (values, doing_nothing) in shares.items():
-    share, baseline, n = values.mean(), doing_nothing.mean(), len(values)
-    ledger.record(f"ghosh.fig6.{claim}", share, slow, baseline=baseline, draws=n)
+best, n = winners_by_draw, len(winners_by_draw)
+agree = {r: (best[r] == best.exact) & (best.exact == best.test) for r in (ij, none)}
+shares = {"same_choice_drawn": agree[ij].mean(), "ar1_best": (best.exact == "AR(1)").mean()}
+idle = {"same_choice_drawn": agree[none].mean(), "ar1_best": (best[none] == "AR(1)").mean()}
+ledger.record_table("ghosh.fig6", pd.Series(shares), slow, pd.Series(idle), draws=n)
+over = drawn.over_ar1.astype(float).unstack("model")
+exact, still = (over.xs(rung, level="rung") for rung in ("exact", none))
+names = {name: f"{mocap_orders.key(name)}_over_ar1" for name in ("AR(0)", "AR(2)")}
+ledger.record_table("ghosh.fig6", exact[[*names]], slow, still, names)
 
 # %% tags=["remove-cell"]
-over = drawn.over_ar1.astype(float).unstack(["model", "rung"])
-for name in ("AR(0)", "AR(2)"):
-    ledger.record_draws(
-        f"ghosh.fig6.{mocap_orders.key(name)}_over_ar1",
-        over[name, "exact"],
-        slow,
-        baseline=over[name, none],
-    )
+winners = mocap_orders.means(losses).idxmin(axis=1)
 same = {rung: winners[rung] == winners["exact"] for rung in ("newton_step", none)}
 ledger.record("ghosh.fig6.ns_same_choice", same["newton_step"], data, baseline=same[none])
-
-# %% tags=["remove-cell"]
-ledger.record(
-    "ghosh.fig6.same_choice",
-    mocap_orders.one_choice(losses),
-    data,
-    baseline=mocap_orders.one_choice(losses, none),
-)
-ledger.record(
-    "ghosh.fig6.ar1_best_readings",
-    (read.exact == "AR(1)").sum(),
-    data,
-    baseline=(read[none] == "AR(1)").sum(),
-)
+one, idle = (winners[r] == winners.exact == winners.test for r in (ij, none))
+ledger.record("ghosh.fig6.same_choice", one, data, baseline=idle)
+ours, idle = ((read[rung] == "AR(1)").sum() for rung in ("exact", none))
+ledger.record("ghosh.fig6.ar1_best_readings", ours, data, baseline=idle)
 ledger.record("ghosh.fig6.readings", len(read), data)
 
 # %% tags=["remove-cell"]
 estimated = read[read.variance.isna() & (read.rate == 30)].iloc[0]
-for short, rung in (("none", none), ("ij", ij)):
-    ledger.record(f"ghosh.fig6.estimated.{short}", estimated[f"theta {rung}"], data)
-    ledger.record(f"ghosh.fig6.known.{short}", one_split.theta["AR(1)", rung], data)
+names = {f"theta {none}": "none", f"theta {ij}": "ij"}
+ledger.record_table("ghosh.fig6.estimated", estimated, data, names=names)
+known, names = one_split.theta.loc["AR(1)"], {none: "none", ij: "ij"}
+ledger.record_table("ghosh.fig6.known", known, data, names=names)
 if paper:
     gaps = abs(losses.loc["NAR(1)"] - losses.loc["AR(1)"])
-    ledger.record(
-        "ghosh.fig6.nar1_over_ar1",
-        gaps.exact / losses.se_exact["AR(1)"],
-        data,
-        baseline=gaps[none] / losses[f"se_{none}"]["AR(1)"],
-    )
+    apart, idle = (gaps[r] / losses[f"se_{r}"]["AR(1)"] for r in ("exact", none))
+    ledger.record("ghosh.fig6.nar1_over_ar1", apart, data, baseline=idle)
 
 # %% [markdown]
 # ## What it costs
@@ -330,20 +288,11 @@ if paper:
 # these sizes. It is feasible: a left-out recording takes its own term from $H$, and one product with $H$ minus that term costs
 # hardly more than one with $H$. All right-hand sides are solved together by preconditioned conjugate gradients.
 
-# %%
-costs = mocap_orders.costs(studied)
-costs.drop(columns="D").astype(float).T.round(2)
-
 # %% tags=["remove-output"]
+costs = mocap_orders.costs(studied).astype(float)
+columns = ["gradient", none, ij, "newton_step", "exact"]
 fig, ax = figures.subplots(figsize=(8, 3.6))
-rungs_shown = [
-    "gradient",
-    "no_adjustment",
-    "infinitesimal_jackknife",
-    "newton_step",
-    "exact",
-]
-figures.shared_legend(fig, figures.seconds_by_model(ax, costs.astype(float), rungs_shown))
+figures.shared_legend(fig, figures.seconds_by_model(ax, costs, columns))
 figures.save(fig, "mocap_seconds", data=data)
 
 # %% [markdown]
@@ -362,17 +311,17 @@ figures.save(fig, "mocap_seconds", data=data)
 
 # %% tags=["remove-cell"]
 last = f"AR({max(orders)})"
-cost = costs.loc[last].astype(float)
-gigabytes, dense = mocap_orders.newton_gigabytes(studied[last])
-ledger.record("ghosh.fig6.ns_gigabytes", gigabytes, data)
-ledger.record("ghosh.fig6.dense_gigabytes", dense, data)
-ledger.record("ghosh.fig6.ij_in_gradients", cost[ij] / cost.gradient, data, cost[ij])
-ledger.record("ghosh.fig6.ns_to_ij_seconds", cost.newton_step / cost[ij], data)
-ledger.record("ghosh.fig6.residual", mocap_orders.largest_residual(studied[last]), data)
-ledger.record("ghosh.fig6.minutes", mocap_orders.minutes(studied), data)
-ledger.record("ghosh.fig6.speedup", float((costs.exact / costs[ij]).min()), data)
+cost, largest = costs.loc[last], studied[last]
+gigabytes, dense = mocap_orders.newton_gigabytes(largest)
+found = {"ns_gigabytes": gigabytes, "dense_gigabytes": dense}
+found |= {"ns_to_ij_seconds": cost.newton_step / cost[ij]}
+found |= {"residual": mocap_orders.largest_residual(largest)}
+found |= {"minutes": mocap_orders.minutes(studied)}
+found |= {"speedup": (costs.exact / costs[ij]).min()}
 if paper:
-    ledger.record("ghosh.fig6.ns_infeasible", cost.newton_step / cost.exact, data)
+    found |= {"ns_infeasible": cost.newton_step / cost.exact}
+ledger.record_table("ghosh.fig6", pd.Series(found), data)
+ledger.record("ghosh.fig6.ij_in_gradients", cost[ij] / cost.gradient, data, cost[ij])
 
 # %% [markdown]
 # ## Claim: frames left out within one recording
@@ -397,8 +346,9 @@ table.drop("exact", level="rung").round(3)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(9, 5.8))
-for ax, ((scheme, percent), rungs) in zip(axes.flat, within.items(), strict=True):
-    figures.rung_scatter(ax, rungs, ladders.pointwise).set_title(f"{scheme}, {percent} %")
+for ax, ((scheme, percent), results) in zip(axes.flat, within.items(), strict=True):
+    *rungs, exact = results.values()
+    figures.scatter(ax, exact, *rungs).set_title(f"{scheme}, {percent} %")
 figures.shared_legend(fig, axes)
 figures.save(fig, "mocap_within", data=recording)
 
@@ -421,29 +371,11 @@ figures.save(fig, "mocap_within", data=recording)
 # {value}`ghosh.fig7.contiguous.10.none | .2f`.
 
 # %% tags=["remove-cell"]
-shorts = {ij: "theta", "newton_step": "ns", "frozen_newton": "frozen", none: "none"}
-endings = {"correlation": "", "differences": "differences", "share": "share"}
-kept = list(endings)
 for scheme, percent in within:
-    claim = f"ghosh.fig7.{scheme}.{percent}"
-    row = within_draws.xs(f"{scheme} {percent} %", level="setting")
-    ours, still = (row[kept].xs(rung, level="rung") for rung in (ij, none))
-    ledger.record_table(claim, ours, recording, still, endings)
-    ledger.record_table(claim, row.theta.unstack("rung"), recording, names=shorts)
-
-# %% tags=["remove-cell"]
-of_setting = within_draws.unstack("rung").swaplevel(axis=1)
-blocks, at_random = (
-    of_setting.xs(f"{scheme} 10 %", level="setting") for scheme in ("contiguous", "iid")
-)
-for ending, measure in (("", "mean_error"), (".share", "share")):
-    worse = {rung: blocks[rung, measure] / at_random[rung, measure] for rung in (ij, none)}
-    ledger.record_draws(
-        f"ghosh.fig7.contiguous_to_iid{ending}",
-        worse[ij],
-        recording,
-        baseline=worse[none],
-    )
+    claim, setting = f"ghosh.fig7.{scheme}.{percent}", f"{scheme} {percent} %"
+    record_setting(claim, within_draws, setting, recording)
+pair = "contiguous 10 %", "iid 10 %"
+record_harder("ghosh.fig7.contiguous_to_iid", within_draws, *pair, recording)
 
 # %% [markdown]
 # ## Claim: the future left out
@@ -466,8 +398,8 @@ fig, axes = figures.subplots(1, 3, figsize=(10, 3.6))
 for ax, (name, start) in zip(
     axes, {"Gaussian": first, "AR(1)": first, "NAR(1)": late}.items(), strict=True
 ):
-    future = mocap_steps.future(fits[0][name], start)
-    figures.rung_scatter(ax, future, mocap_steps.first_losses)
+    *rungs, exact = mocap_steps.future(fits[0][name], start).values()
+    figures.scatter(ax, exact, *rungs, of=mocap_steps.first_losses)
     ax.locator_params(axis="x", nbins=4)
     ax.set_title(f"{name}, D = {fits[0][name].model.n_params:,}")
 figures.shared_legend(fig, axes)
@@ -478,8 +410,8 @@ figures.save(fig, "mocap_future", data=recording)
 # :name: fig-mocap-future
 # :alt: Three panels of dots along dashed diagonals, one for each emission.
 # Figure 8. One dot a $T'$: the loss of the first left-out frame by each rung against that by the exact refit, in one of the
-# fits. Crosses: the Hessian without those frames is indefinite, so that a Newton step need not descend. Triangles: it is beyond
-# the picture. {verdict}`ghosh.fig8`
+# fits. Where the Hessian without those frames is indefinite a Newton step need not descend, and may be beyond the picture.
+# {verdict}`ghosh.fig8`
 # ```
 #
 # The table's parameter error of no adjustment is how far a refit moves. Under the Gaussian emissions it is
@@ -492,24 +424,11 @@ figures.save(fig, "mocap_future", data=recording)
 # the refit, where doing nothing is {value}`ghosh.fig8.nar1.none | .2g` away: the Hessian of the network is indefinite.
 
 # %% tags=["remove-cell"]
-ahead_of = future_draws.unstack("rung").swaplevel(axis=1)
 settings = {"gaussian": "Gaussian", "ar1": "AR(1)", "nar1": "NAR(1), late"}
 for key, setting in settings.items():
-    row = future_draws.xs(setting, level="setting")
-    ours, still = (row[kept].xs(rung, level="rung") for rung in (ij, none))
-    ledger.record_table(f"ghosh.fig8.{key}", ours, recording, still, endings)
-    theta = row.theta.unstack("rung")
-    ledger.record_table(f"ghosh.fig8.{key}", theta, recording, names=shorts)
-
-# %% tags=["remove-cell"]
-neural, linear = (
-    ahead_of.xs(f"{name}, late", level="setting") for name in ("NAR(1)", "AR(1)")
-)
-for ending, measure in (("", "mean_error"), (".share", "share")):
-    worse = {rung: neural[rung, measure] / linear[rung, measure] for rung in (ij, none)}
-    ledger.record_draws(
-        f"ghosh.fig8.neural_to_ar1{ending}", worse[ij], recording, baseline=worse[none]
-    )
+    record_setting(f"ghosh.fig8.{key}", future_draws, setting, recording)
+pair = "NAR(1), late", "AR(1), late"
+record_harder("ghosh.fig8.neural_to_ar1", future_draws, *pair, recording)
 
 # %% [markdown]
 # The same for AR(1) with $\sigma^2$ estimated, one fit:
@@ -528,8 +447,7 @@ ledger.record("ghosh.fig8.estimated.ar1.none", row.theta[none], recording)
 # %% [markdown]
 # A refit now moves by {value}`ghosh.fig8.estimated.ar1.none | .0f` standard errors in the median, and the IJ's losses correlate by
 # {value}`ghosh.fig8.estimated.ar1 | .2f` with the exact ones. Here, too, $\sigma^2$ decides.
-
-# %% [markdown]
+#
 # ## What to take away
 # - *No adjustment*: its mean losses choose the order that exact refits choose wherever models differ by more than refits
 #   move. It does not tell what a recording adds, nor where the parameters go. Its parameter error says how far a refit moves: look at

@@ -18,7 +18,7 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
@@ -26,6 +26,7 @@ from acvbook.studies import genomics
 
 import acvlib as acv
 
+ledger.begin("08_genomics", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
 authors = datasets.load_giordano_results() if paper else None
@@ -33,9 +34,6 @@ published = authors and authors.genomics_errors.xs("mean", axis=1, level=1)
 data = datasets.load_or_simulate("genomics", rng)
 data = data if paper else data.take(90, 40)
 expression = data.replicates(rng)
-
-# %% tags=["remove-cell"]
-ledger.begin("08_genomics", scale, seed)
 
 # %% [markdown]
 # ## What the data are, and are not
@@ -72,19 +70,13 @@ models = {
     df: genomics.clustering(train, data.hours, df, n_clusters, **settings) for df in dfs
 }
 full = {df: acv.fit(model, rng=rng) for df, model in models.items()}
-size = pd.Series({df: len(fit.params) for df, fit in full.items()}, name="parameters")
-residual = pd.Series({df: fit.grad_norm for df, fit in full.items()}, name="|r|")
-pd.concat([size, residual], axis=1).rename_axis("df")
-
-# %%
-largest = full[dfs[-1]].hessian
-entries = largest.blocks.size + np.prod(largest.coupling.shape) + largest.last.size
-share = entries / size.iloc[-1] ** 2
-print(f"{entries:,} entries of A, B and C, {share:.2%} of all of H")
+columns = {"parameters": [len(f.params) for f in full.values()]}
+columns["|r|"] = [fit.grad_norm for fit in full.values()]
+pd.DataFrame(columns, pd.Index(dfs, name="df"))
 
 # %% tags=["remove-cell"]
 if paper:
-    ledger.record("giordano.fig4.largest", int(size[8]), data)
+    ledger.record("giordano.fig4.largest", len(full[8].params), data)
 
 # %% [markdown]
 # ## Clusters
@@ -146,20 +138,18 @@ figures.save(fig, "genomics_errors", data=data)
 # {value}`giordano.fig3.better | .0%` of the cells.
 
 # %% tags=["remove-cell"]
-worst = again.residual.max()
-ledger.record("giordano.fig3.residual", worst, data, draws=n_rebuilds)
+worst, fig3 = again.residual.max(), "giordano.fig3"
+ledger.record(f"{fig3}.residual", worst, data, draws=n_rebuilds)
 if paper:
     rise = again.errors.xs(8, level="df") - again.errors.xs(7, level="df")
     idle = rise.train.xs(1, level="left_out")
     for k in (1, 2, 3):
-        for name in ("ij", "exact"):
-            rises = rise[name].xs(k, level="left_out")
-            ledger.record_draws(
-                f"giordano.fig3.{name}_rise.{k}", rises, data, baseline=idle
-            )
-    for name in ("ij", "exact"):
-        excess = rise[name].xs(1, level="left_out") - idle
-        ledger.record_draws(f"giordano.fig3.{name}_excess", excess, data, baseline=0 * idle)
+        own = rise.xs(k, level="left_out")[["ij", "exact"]]
+        names = {name: f"{name}_rise.{k}" for name in own}
+        ledger.record_table(fig3, own, data, idle, names)
+    excess = rise.xs(1, level="left_out")[["ij", "exact"]].sub(idle, axis=0)
+    names = {name: f"{name}_excess" for name in excess}
+    ledger.record_table(fig3, excess, data, 0 * idle, names)
 
 # %% tags=["remove-cell"]
 if paper:
@@ -200,34 +190,24 @@ one.apply(pd.Series.value_counts, normalize=True).fillna(0.0).rename_axis("df").
 if paper:
     for k in (1, 2, 3):
         some = chosen.xs(k, level="left_out")
-        for name in ("ij", "exact"):
-            picks = some[name]
-            id = f"giordano.fig3.chosen.{name}.{k}"
-            ledger.record_draws(id, picks, data, baseline=some.train)
-    for name, idle in (("cold", one.train), ("test", one.train), ("train", None)):
-        ledger.record_draws(f"giordano.fig3.chosen.{name}", one[name], data, baseline=idle)
+        names = {name: f"chosen.{name}.{k}" for name in ("ij", "exact")}
+        ledger.record_table(fig3, some[[*names]], data, some.train, names)
+    names = {name: f"chosen.{name}" for name in ("cold", "test")}
+    ledger.record_table(fig3, one[[*names]], data, one.train, names)
+    ledger.record_draws(f"{fig3}.chosen.train", one.train, data)
 
 # %% tags=["remove-cell"]
 if paper:
-    shares = {
-        "ij_share": (one.ij == 7, one.train == 7),
-        "exact_share": (one.exact == 4, one.train == 4),
-        "ij_is_test": (one.ij == one.test, one.train == one.test),
-        "ij_is_exact": (one.ij == one.exact, one.train == one.exact),
-    }
-    for name, (hits, idle) in shares.items():
-        ledger.record(
-            f"giordano.fig3.chosen.{name}", hits.mean(), data, None, idle.mean(), n_rebuilds
-        )
-
-# %% tags=["remove-cell"]
-if paper:
+    hits = {"ij_share": one.ij == 7, "exact_share": one.exact == 4}
+    hits |= {"ij_is_test": one.ij == one.test, "ij_is_exact": one.ij == one.exact}
+    idle = {"ij_share": one.train == 7, "exact_share": one.train == 4}
+    idle |= {"ij_is_test": one.train == one.test, "ij_is_exact": one.train == one.exact}
+    shares, idle = (pd.DataFrame(each).mean() for each in (hits, idle))
+    ledger.record_table(f"{fig3}.chosen", shares, data, idle, draws=n_rebuilds)
     regularised = genomics.single_times(data, dfs, n_clusters, 5, rng)
     picks = genomics.chosen(regularised)
-    ledger.record_draws(
-        "giordano.fig3.regularised.ij", picks.ij, data, baseline=picks.train
-    )
-    ledger.record_draws("giordano.fig3.regularised.exact", picks.exact, data)
+    ledger.record_draws(f"{fig3}.regularised.ij", picks.ij, data, baseline=picks.train)
+    ledger.record_draws(f"{fig3}.regularised.exact", picks.exact, data)
 
 # %% [markdown]
 # ## Beside the authors' figure
@@ -236,25 +216,19 @@ if paper:
 # - Its axis says "MSE", but the numbers behave as mean *absolute* errors. The published quartiles decide it: for a squared
 #   error the middle half would spread far more. Ours, of absolute errors and one rebuild, stand beside theirs below.
 # - A gene is assigned to clusters by its regression on *all* times, those left out included. Only the centroids are those
-#   of the fold. So the estimates see a part of what they are tested on; the other reading is in the table after it.
+#   of the fold. So the estimates see a part of what they are tested on.
 # - Their exact CV starts cold, so it differs from the IJ also by landing in other local optima.
 
 # %%
-runs = {df: genomics.every_rung(models[df], full[df], rungs=genomics.SCORED) for df in dfs}
-quartiles = genomics.error_table(runs[4], test).xs(1, level=1)
-theirs = authors.genomics_errors.loc[4, 1].unstack() if authors else None
-pd.concat(
-    {"ours": quartiles, "authors'": theirs} if authors else {"ours": quartiles}, axis=1
-).round(3)
-
-# %%
-kept = genomics.figure3(genomics.assigned_by_kept_times(runs), test)
-kept[["train", "ij", "exact"]].unstack().round(3)
+run = genomics.every_rung(models[4], full[4], rungs=genomics.SCORED)
+quartiles = {"ours": genomics.error_table(run, test).xs(1, level=1)}
+if authors:
+    quartiles["authors'"] = authors.genomics_errors.loc[4, 1].unstack()
+pd.concat(quartiles, axis=1).round(3)
 
 # %% [markdown]
-# With genes assigned by the kept times alone, exact CV at eight degrees of freedom explodes: four times lie before the
-# first inner knot, and without three of them the spline is all but undetermined there. Every fit and every refit of all
-# rebuilds solves the equation, to a residual of at most {value}`giordano.fig3.residual | .0e`.
+# Every fit and every refit of all rebuilds solves the equation, to a residual of at most
+# {value}`giordano.fig3.residual | .0e`.
 #
 # Levels agree with the authors' as follows. The ratio to theirs that is furthest from 1, over all cells, is
 # {value}`giordano.fig3.train_level | .2f` for the training error, {value}`giordano.fig3.ij_level | .2f` for the IJ (the training
@@ -264,19 +238,16 @@ kept[["train", "ij", "exact"]].unstack().round(3)
 
 # %% tags=["remove-cell"]
 if paper:
-    for name, ours, theirs in (("train", "train", "train"), ("ij", "ij", "ij")):
-        found = genomics.levels(again.errors, published, ours, theirs)
-        idle = genomics.levels(again.errors, published, "train", theirs)
-        ledger.record_draws(f"giordano.fig3.{name}_level", found, data, baseline=idle)
+    for name in ("train", "ij"):
+        found = genomics.levels(again.errors, published, name, name)
+        idle = genomics.levels(again.errors, published, "train", name)
+        ledger.record_draws(f"{fig3}.{name}_level", found, data, baseline=idle)
     for name in ("ij", "exact"):
         found = genomics.difference_correlations(again.errors, published, name, name)
-        ledger.record_draws(f"giordano.fig3.{name}_differences", found, data)
-if paper:
-    cold, idle = (
-        genomics.furthest_from_one(table[name] / published.exact)
-        for name in ("cold", "train")
-    )
-    ledger.record("giordano.fig3.exact_level", cold, data, baseline=idle, draws=n_rebuilds)
+        ledger.record_draws(f"{fig3}.{name}_differences", found, data)
+    ratios = table[["cold", "train"]].div(published.exact, axis=0)
+    cold, idle = (genomics.furthest_from_one(ratios[name]) for name in ratios)
+    ledger.record(f"{fig3}.exact_level", cold, data, baseline=idle, draws=n_rebuilds)
 
 # %% [markdown]
 # ## Does the test error rise at all?
@@ -313,12 +284,12 @@ figures.save(fig, "genomics_rebuilt", data=data)
 
 # %% tags=["remove-cell"]
 if paper:
-    last, idle = changes["test", 8], changes["train", 8]
-    ledger.record_draws("giordano.fig3.test_rise", last, data, baseline=idle)
-    ledger.record_draws("giordano.fig3.train_rise", idle, data)
-    for name in ("test", "train"):
-        rises = (changes[name, 8] > 0).mean()
-        ledger.record(f"giordano.fig3.{name}_rise_share", rises, data, draws=n_rebuilds)
+    last = changes.xs(8, axis=1, level="df")
+    names = {name: f"{name}_rise" for name in ("test", "train")}
+    ledger.record_table(fig3, last[["test"]], data, last.train, names)
+    ledger.record_table(fig3, last[["train"]], data, names=names)
+    rises, names = (last > 0).mean(), {name: f"{name}_rise_share" for name in names}
+    ledger.record_table(fig3, rises, data, names=names, draws=n_rebuilds)
 
 # %% [markdown]
 # ## Claim: refitting costs up to an order of magnitude more
@@ -435,45 +406,6 @@ figures.save(fig, "genomics_ladder", data=data)
 
 # %% tags=["remove-cell"]
 ledger.record_table("beyond.ladder.genomics", again.largest, data)
-
-# %% [markdown]
-# What that means for single genes: predicted curves with one time left out, at the largest number of degrees of freedom,
-# for a gene that exact CV moves as far as half of all genes and folds, one in ten, and the furthest of all.
-
-# %% tags=["remove-output"]
-quantiles = {"median": 0.5, "one in ten": 0.9, "furthest": 1.0}
-shown = genomics.moved_genes(every[dfs[-1]], 1, list(quantiles.values()))
-fig, axes = figures.subplots(1, 3, figsize=(10, 3.8), sharey=True)
-for ax, name, (own, fold, curves) in zip(axes, quantiles, shown, strict=True):
-    figures.gene_curve(ax, data.hours, own, curves, fold).set(
-        title=name, xlabel="hours after infection"
-    )
-axes[0].set_ylabel("log2 expression")
-fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-figures.save(fig, "genomics_gene", data=data)
-
-# %% [markdown]
-# ```{figure} figures/genomics_gene.svg
-# :name: fig-genomics-gene
-# :alt: Three panels of a gene's points over time with three curves, which lie close together but for the last panel.
-# Three genes (points), the curve of the clusters they belong to by the full fit, and the same with the shaded time left
-# out. For most genes nothing happens. Where the refitted spline has nothing to hold on to it runs away, and the IJ, which
-# knows only the slope of that, does not follow.
-# ```
-#
-# ## The other way round: which times make a cluster
-# One solve with $H^\top$ gives the derivative of any one number with respect to all {given}`14` weights. Below, the share of the
-# largest cluster.
-
-# %%
-run = runs[dfs[0]]
-cluster = int(run.model.unpack(run.fit.params).shares.argmax())
-slopes = pd.Series(
-    genomics.influence(run, cluster),
-    index=data.hours.astype(int),
-    name="d log share / d weight",
-)
-slopes.rename_axis("hours").round(3).to_frame()
 
 # %% [markdown]
 # ## What to take away

@@ -21,28 +21,25 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, tables
 from acvbook.neural import Adam
 from acvbook.studies import general, general_choice, general_rates, general_timing, siamese
-from acvbook.studies.records import record_choices, record_rungs
+from acvbook.studies.records import record_choices, record_over_gammas, record_rungs
 from joblib import parallel_config
 
 import acvlib as acv
 from acvlib.models import PairwiseLinear
 
-# %%
+ledger.begin("09_general", scale, seed)
 parallel_config("threading", n_jobs=1)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
 draws = 20 if paper else 3
 RUNGS = ["as_printed", "infinitesimal_jackknife", "frozen_newton"]
 SHOWN = ["r_loss", "r_difference", "theta_error"]
-
-# %% tags=["remove-cell"]
-ledger.begin("09_general", scale, seed)
 
 # %% [markdown]
 # ## Claim: predicted and actual loss agree, for regression
@@ -54,11 +51,11 @@ ledger.begin("09_general", scale, seed)
 
 # %%
 cpu = general.load("cpusmall", rng, None if paper else 1000)
-response = general.points_and_response(cpu)[1]
 model = general.semi_supervised(cpu, rng, gamma_p=1.0, gamma_i=0.1)
 gammas = [(1.0, 0.1), (0.1, 0.1), (0.1, 0.01), (0.01, 0.01), (0.001, 0.001)]
-figure1 = general.over_draws(model, response, rng, gammas, draws)
-general.medians(general.at(figure1, 1.0, 0.1), SHOWN).round(5)
+figure1 = general.over_draws(model, cpu, rng, gammas, draws)
+one = general.at(figure1, 1.0, 0.1)
+general.medians(one, SHOWN).round(5)
 
 # %% tags=["remove-output"]
 results = general.every_rung(model, rng)
@@ -89,8 +86,7 @@ figures.save(fig, "general_regression", data=cpu)
 # %%
 adjusted = figure1.loc[figure1.index.isin(RUNGS, level="rung")]
 every = adjusted.groupby(["gamma_p", "gamma_i", "rung"], sort=False)
-by_gamma = every[["r_difference", "theta_error"]].median().unstack("rung")
-by_gamma.round(4)
+every[["r_difference", "theta_error"]].median().unstack("rung").round(4)
 
 # %% [markdown]
 # The parameter error counts in standard errors. That of the theorem as printed is
@@ -98,24 +94,7 @@ by_gamma.round(4)
 # {value}`zhu.fig1.printed_over_ij.least` times at all of these. Over them, its $R$ goes from
 # {value}`zhu.fig1.as_printed.least` to {value}`zhu.fig1.as_printed.most`; the jackknife's is at least
 # {value}`zhu.fig1.infinitesimal_jackknife.least`.
-
-# %% tags=["remove-cell"]
-SHORT = {"loss": "r_loss", "difference": "r_difference", "theta": "theta_error"}
-one = general.at(figure1, 1.0, 0.1)
-for part, column in SHORT.items():
-    record_rungs(f"zhu.fig1.{part}", general.by_rung(one, column), cpu)
-theta = general.by_rung(one, "theta_error")
-ratio = theta.as_printed / theta.infinitesimal_jackknife
-ledger.record_draws("zhu.fig1.printed_over_ij", ratio, cpu)
-ratios = by_gamma.theta_error.as_printed / by_gamma.theta_error.infinitesimal_jackknife
-ledger.record("zhu.fig1.printed_over_ij.least", ratios.min(), cpu, draws=draws)
-of_gamma = by_gamma.r_difference.as_printed
-ledger.record("zhu.fig1.as_printed.least", of_gamma.min(), cpu, draws=draws)
-ledger.record("zhu.fig1.as_printed.most", of_gamma.max(), cpu, draws=draws)
-least = by_gamma.r_difference.infinitesimal_jackknife.min()
-ledger.record("zhu.fig1.infinitesimal_jackknife.least", least, cpu, draws=draws)
-
-# %% [markdown]
+#
 # Eq. 11 of the paper goes one step further and expands the evaluation loss as well, in place of putting the
 # predicted parameters into it: *R, linearised*. It is hardly cheaper. Where the step is right, its error of the mean loss is
 # {value}`zhu.eq11.infinitesimal_jackknife` times that of plugging in (*over plugged*).
@@ -124,6 +103,7 @@ ledger.record("zhu.fig1.infinitesimal_jackknife.least", least, cpu, draws=draws)
 general.medians(one, ["r_difference", "r_linearised", "over_plugged"]).loc[RUNGS].round(5)
 
 # %% tags=["remove-cell"]
+record_over_gammas("zhu.fig1", figure1, (1.0, 0.1), cpu)
 record_rungs("zhu.eq11", general.by_rung(one, "over_plugged"), cpu)
 record_rungs("zhu.eq11.r", general.by_rung(one, "r_linearised"), cpu)
 
@@ -134,11 +114,11 @@ record_rungs("zhu.eq11.r", general.by_rung(one, "r_linearised"), cpu)
 
 # %%
 web = general.load("w2a_standin", rng, None if paper else 800)
-labels = general.points_and_response(web)[1]
 model = general.semi_supervised(web, rng, gamma_p=0.1, gamma_i=0.1)
 gammas = [(0.1, 0.1), (1.0, 0.1), (0.01, 0.01)]
-figure2 = general.over_draws(model, labels, rng, gammas, draws)
-general.medians(general.at(figure2, 0.1, 0.1), SHOWN).round(5)
+figure2 = general.over_draws(model, web, rng, gammas, draws)
+ladders = {"regression": one, "classification": general.at(figure2, 0.1, 0.1)}
+general.medians(ladders["classification"], SHOWN).round(5)
 
 # %% tags=["remove-output"]
 results = general.every_rung(model, rng)
@@ -159,33 +139,17 @@ figures.save(fig, "general_classification", data=web)
 # {value}`zhu.fig2.as_printed.most` over three pairs of $\gamma$), and the parameters' error is
 # {value}`zhu.fig2.printed_over_ij | .0f` times the jackknife's. Where the penalty is small, with more features than a tenth of
 # the labels can hold in place, the jackknife's $R$ falls to {value}`zhu.fig2.infinitesimal_jackknife.least`.
-
-# %% tags=["remove-cell"]
-one = general.at(figure2, 0.1, 0.1)
-for part, column in SHORT.items():
-    record_rungs(f"zhu.fig2.{part}", general.by_rung(one, column), web)
-theta = general.by_rung(one, "theta_error")
-ratio = theta.as_printed / theta.infinitesimal_jackknife
-ledger.record_draws("zhu.fig2.printed_over_ij", ratio, web)
-of_gamma = figure2.r_difference.groupby(["gamma_p", "gamma_i", "rung"]).median()
-of_gamma = of_gamma.unstack("rung")
-least = of_gamma.infinitesimal_jackknife.min()
-ledger.record("zhu.fig2.infinitesimal_jackknife.least", least, web, draws=draws)
-of_gamma = of_gamma.as_printed
-ledger.record("zhu.fig2.as_printed.least", of_gamma.min(), web, draws=draws)
-ledger.record("zhu.fig2.as_printed.most", of_gamma.max(), web, draws=draws)
-
-# %% [markdown]
+#
 # The same draws with all rungs of this book: median error of the parameters in standard errors, and the share of folds in
 # which a rung is no farther from exact than no adjustment, and than the jackknife. For the square loss the Newton step is
 # the refit itself. A fold costs the frozen step one gradient, as it does the jackknife.
 
 # %%
-ladders = {"regression": general.at(figure1, 1.0, 0.1), "classification": one}
 columns = ["theta_error", "beats_none", "beats_ij"]
 pd.concat({name: general.medians(t, columns) for name, t in ladders.items()}).round(5)
 
 # %% tags=["remove-cell"]
+record_over_gammas("zhu.fig2", figure2, (0.1, 0.1), web)
 for (name, table), data in zip(ladders.items(), (cpu, web), strict=True):
     theta = general.by_rung(table, "theta_error").drop(columns=["exact", "as_printed"])
     ledger.record_table(f"beyond.ladder.general.{name}", theta, data)
@@ -200,12 +164,11 @@ for (name, table), data in zip(ladders.items(), (cpu, web), strict=True):
 
 # %%
 guide = general.load("svmguide3", rng, None if paper else 600)
-labels = general.points_and_response(guide)[1]
 linear = general.semi_supervised(guide, rng, "squared_hinge", gamma_p=0.1, gamma_i=0.01)
 kernel = general.in_kernel_form(linear, linear.energy.affinity.sigma, 60, rng)
 gammas = [(0.1, 0.01)]
 svm = {
-    name: general.at(general.over_draws(m, labels, rng, gammas, draws), *gammas[0])
+    name: general.at(general.over_draws(m, guide, rng, gammas, draws), *gammas[0])
     for name, m in {"lapsvm": linear, "kernel": kernel}.items()
 }
 pd.concat({name: general.medians(t, SHOWN) for name, t in svm.items()}).round(5)
@@ -218,22 +181,14 @@ pd.concat({name: general.medians(t, SHOWN) for name, t in svm.items()}).round(5)
 # a share of labels:
 
 # %%
-svm_by_labels = {
-    share: general.at(
-        general.over_draws(linear, labels, rng, gammas, draws, share), *gammas[0]
-    )
-    for share in (0.1, 0.3, 0.9)
-}
-pd.concat(
-    {
-        share: general.medians(t, ["r_difference"]).loc[RUNGS].r_difference
-        for share, t in svm_by_labels.items()
-    }
-).unstack().round(4)
+by_share = {}
+for share in (0.1, 0.3, 0.9):
+    drawn = general.over_draws(linear, guide, rng, gammas, draws, share)
+    by_share[share] = general.by_rung(general.at(drawn, *gammas[0]), "r_difference")
+pd.DataFrame({share: t[RUNGS].median() for share, t in by_share.items()}).T.round(4)
 
 # %% tags=["remove-cell"]
-most = svm_by_labels[0.9].r_difference
-jackknife = most.xs("infinitesimal_jackknife", level="rung")
+jackknife = by_share[0.9].infinitesimal_jackknife
 ledger.record_draws("zhu.svm.most_labels", jackknife, guide)
 crossings = svm["lapsvm"].crossings.xs("exact", level="rung")
 ledger.record("zhu.svm.crossings", crossings.mean(), guide, draws=draws)
@@ -338,24 +293,19 @@ figures.save(fig, "general_rates")
 # %% tags=["remove-cell"]
 METHODS = ["no_adjustment", *RUNGS]
 THETA = {f"theta {rung}": rung for rung in METHODS}
+measured = {f"zhu.svm.rate.{kind}": by_size[kind] for kind in ("hinge", "contrastive")}
 for kind in large:
-    slopes = by_size[kind]
-    record_rungs(f"zhu.thm.{kind}.points", slopes[METHODS])
-    record_rungs(f"zhu.thm.{kind}.theta", slopes[list(THETA)].rename(columns=THETA))
-    slopes = by_count[kind]
-    record_rungs(f"zhu.thm.{kind}.folds", slopes[METHODS])
+    measured |= {f"zhu.thm.{kind}.points": by_size[kind]}
+    measured |= {f"zhu.thm.{kind}.folds": by_count[kind]}
+for id, slopes in measured.items():
+    record_rungs(id, slopes[METHODS])
     theta = slopes[list(THETA)].rename(columns=THETA)
-    record_rungs(f"zhu.thm.{kind}.folds.theta", theta)
-for kind in ("hinge", "contrastive"):
-    record_rungs(f"zhu.svm.rate.{kind}", by_size[kind][METHODS])
-    theta = by_size[kind][list(THETA)].rename(columns=THETA)
-    record_rungs(f"zhu.svm.rate.{kind}.theta", theta)
+    record_rungs(f"{id.removesuffix('.points')}.theta", theta)
 
 # %% [markdown]
 # For the SVM and for contrastive learning the rates over the number of points, jackknife: {value}`zhu.svm.rate.hinge.infinitesimal_jackknife | .2f`
 # and {value}`zhu.svm.rate.contrastive.infinitesimal_jackknife | .2f`. {verdict}`zhu.svm`
-
-# %% [markdown]
+#
 # ## Claim: nearly $t$ times faster than $t$-fold CV
 # Table 1 of the paper, with every cell measured, on one thread. *CV* builds and fits a model for every fold from nothing;
 # *approximate CV* is one fit and the jackknife; *shared* are exact refits that take their sums over pairs from those of the full fit.
@@ -418,6 +368,10 @@ ledger.record("zhu.tab1.shared", (at_twenty.shared / at_twenty.acv).median(), se
 # Table 2: $\gamma_P$ and $\gamma_I$ by {given}`20`-fold CV and by its approximations, for many draws of labels. The paper's grid are
 # the powers of ten from $10^{-3}$ to $10^3$. `same` is the share of draws with the choice of exact CV; `regret` is by how
 # much the exact criterion of a choice exceeds its least value, relatively; `inside` is the share of choices at no edge.
+#
+# With a tenth of the labels, most sets want hardly a penalty: on the paper's grid exact CV itself stops at the lower edge. So
+# there is also a grid that goes on to $10^{-6}$ (*wide*). With fewer labels a penalty is needed: shares of the labels of one in a
+# hundred, for *svmguide3* of one in {given}`25` (*few*).
 
 # %%
 draws_of = {"msd": 3, "w2a_standin": 3, "a9a": 3} if paper else {}
@@ -427,58 +381,29 @@ grid = general_choice.WIDER if paper else (1e-4, 1e-2, 1.0)
 # %%
 grids = {
     name: general_choice.over_draws(
-        general.model_of(data, rng),
-        general.points_and_response(data)[1],
-        rng,
-        draws_of.get(name, draws),
-        grid,
+        general.model_of(data, rng), data, rng, draws_of.get(name, draws), grid
     )
     for name, data in choosing.items()
 }
 
 # %%
-narrow = {
-    name: general_choice.choices(general_choice.within(g, general_choice.GAMMAS))
-    for name, g in grids.items()
-}
-pd.concat({name: general_choice.summary(t) for name, t in narrow.items()}).map(
-    "{:.3g}".format
-)
-
-# %% [markdown]
-# With a tenth of the labels, most sets want hardly a penalty: on the paper's grid exact CV itself stops at the lower edge.
-# Here is a grid that goes on to $10^{-6}$.
-
-# %%
-wide = {name: general_choice.choices(g) for name, g in grids.items()}
-pd.concat({name: general_choice.summary(t) for name, t in wide.items()}).map(
-    "{:.3g}".format
-)
-
-# %% [markdown]
-# With fewer labels a penalty is needed. Shares of the labels: one in a hundred, for *svmguide3* one in
-# {given}`25`.
-
-# %%
 shares = {"abalone": 0.01, "cpusmall": 0.01, "svmguide3": 0.04}
 shares = shares if paper else {"abalone": 0.1, "cpusmall": 0.1}
-
-# %%
 few_grids = {
     name: general_choice.over_draws(
-        fitted[name],
-        general.points_and_response(sets[name])[1],
-        rng,
-        draws_of.get(name, draws),
-        grid,
-        share,
+        fitted[name], sets[name], rng, draws_of.get(name, draws), grid, share
     )
     for name, share in shares.items()
 }
+narrow = {n: general_choice.within(g, general_choice.GAMMAS) for n, g in grids.items()}
 
 # %%
-few_labels = {name: general_choice.choices(g) for name, g in few_grids.items()}
-pd.concat({name: general_choice.summary(t) for name, t in few_labels.items()}).map(
+chosen = {
+    (kind, name): general_choice.choices(g)
+    for kind, by_name in {"": narrow, "wide": grids, "few": few_grids}.items()
+    for name, g in by_name.items()
+}
+pd.concat({key: general_choice.summary(t) for key, t in chosen.items()}).map(
     "{:.3g}".format
 )
 
@@ -514,10 +439,8 @@ figures.save(fig, "general_choice", data=sets["msd"])
 # {value}`zhu.tab2.cpusmall.few.regret`.
 
 # %% tags=["remove-cell"]
-tables = {"": narrow, "wide.": wide, "few.": few_labels}
-for kind, by_name in tables.items():
-    for name, table in by_name.items():
-        record_choices(f"zhu.tab2.{name}.{kind}".rstrip("."), table, choosing[name])
+for (kind, name), table in chosen.items():
+    record_choices(f"zhu.tab2.{name}.{kind}".rstrip("."), table, choosing[name])
 
 # %% [markdown]
 # ## Claim: it works for a network that is far from converged
@@ -525,13 +448,10 @@ for kind, by_name in tables.items():
 # Table 2. By the text it is the network as well: that reading comes further down.
 
 # %%
-shells = sets["abalone"]
-response = general.points_and_response(shells)[1]
-model = fitted["abalone"]
-left = general.over_draws(model, response, rng, [(0.1, 0.1)], draws)
-left = general.at(left, 0.1, 0.1)
+model, shells = fitted["abalone"], sets["abalone"]
+left = general.over_draws(model, shells, rng, [(0.1, 0.1)], draws)
 results = general.every_rung(model, rng)
-general.medians(left, SHOWN).round(5)
+general.medians(general.at(left, 0.1, 0.1), SHOWN).round(5)
 
 # %% [markdown]
 # The right one is a Siamese network, two convolutions and a linear layer, on the AT&T faces: the contrastive loss of all
@@ -544,7 +464,7 @@ faces = datasets.load_or_simulate("att_faces", rng)
 faces = faces if paper else faces.take(np.arange(0, 40, 2))
 network = siamese.network(faces, gamma_i=1e-4)
 training = Adam(steps=100 if paper else 15, learning_rate=3e-3)
-folds = acv.folds.by_class(faces.person, 2, rng)
+folds = acv.folds.leave_group_out(faces.person, per_fold=2, rng=rng)
 losses, moves = siamese.one_split(network, training, seed, folds[0])
 pd.Series(siamese.agreement(losses, moves)).to_frame("first split").round(3)
 
@@ -568,8 +488,7 @@ figures.save(fig, "general_faces", data=faces)
 # step against the gradients of what the fold takes away, as long as the jackknife's.
 
 # %%
-seeds = (1, 2) if paper else (1, 2)
-spread = siamese.over_splits(network, training, seeds, rng, 10 if paper else 2)
+spread = siamese.over_splits(network, training, (1, 2), rng, 10 if paper else 2)
 spread.filter(like="r_").quantile([0.1, 0.5, 0.9]).T.round(3)
 
 # %% [markdown]
@@ -577,25 +496,16 @@ spread.filter(like="r_").quantile([0.1, 0.5, 0.9]).T.round(3)
 # lie below {value}`zhu.fig3.right.infinitesimal_jackknife low`), and
 # {value}`zhu.fig3.right.infinitesimal_jackknife baseline` for the gradient alone: the paper's {given}`0.75` asks for no
 # Hessian. The median gain over the gradient is {value}`zhu.fig3.right.over_gradient.infinitesimal_jackknife`.
-# The step is as long as $\lambda$ lets it be.
-# Above, $H + \lambda I$ has a smallest eigenvalue of 0.1 times the largest of $H$. Here is the first split with other shares:
-# `size` is the slope of the jackknife's differences on the actual ones.
-
-# %%
-damped = siamese.by_damping(network, training, seed, folds[0], (0.3, 0.1, 0.05))
-damped.round(3)
+# The step is as long as $\lambda$ lets it be: here $H + \lambda I$ has a smallest eigenvalue of 0.1 times the largest of $H$.
 
 # %% tags=["remove-cell"]
-for part, column in SHORT.items():
-    record_rungs(f"zhu.fig3.left.{part}", general.by_rung(left, column), shells)
+record_over_gammas("zhu.fig3.left", left, (0.1, 0.1), shells)
 record_rungs("zhu.fig3.faces.loss", siamese.by_rung(spread, "r_loss"), faces)
 record_rungs("zhu.fig3.faces.theta", siamese.by_rung(spread, "theta"), faces)
 right = siamese.by_rung(spread, "r_difference")
-for rung in RUNGS:
-    name = f"zhu.fig3.right.{rung}"
-    ledger.record_draws(name, right[rung], faces, baseline=right.gradient)
-    gain = right[rung] - right.gradient
-    ledger.record_draws(f"zhu.fig3.right.over_gradient.{rung}", gain, faces)
+over = "zhu.fig3.right.over_gradient"
+ledger.record_table("zhu.fig3.right", right[RUNGS], faces, right.gradient)
+ledger.record_table(over, right[RUNGS].sub(right.gradient, axis=0), faces)
 
 # %% [markdown]
 # The paper solves by LiSSA {cite:p}`agarwal2017`, a recursion on sampled Hessians. Conjugate gradients need no step size and
@@ -634,10 +544,9 @@ choices.round(4)
 
 # %% tags=["remove-cell"]
 first, *_, last = seconds_faces.index
-ratio = seconds_faces.ratio[last] / last
-ledger.record("zhu.tab1.faces.ratio", ratio, faces, seconds_faces.cv[last])
 flat = seconds_faces.acv[last] / seconds_faces.acv[first]
-ledger.record("zhu.tab1.faces.flat", flat, faces)
+seconds = {"ratio": seconds_faces.ratio[last] / last, "flat": flat}
+ledger.record_table("zhu.tab1.faces", pd.Series(seconds), faces)
 ledger.record("zhu.tab1.faces.acv", seconds_faces.acv[last], faces)
 exact_choice = [one.exact.idxmin()[1] for _, one in choices.groupby("seed")]
 ledger.record_draws("zhu.tab2.faces.gamma_i", exact_choice, faces)

@@ -29,17 +29,15 @@
 scale = "quick"
 seed = 0
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import figures, ledger, tables
 from acvbook.studies import self_check
 
+ledger.begin("10_which_folds", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
-
-# %% tags=["remove-cell"]
-ledger.begin("10_which_folds", scale, seed)
 
 # %% [markdown]
 # ## Every chapter's models

@@ -21,7 +21,7 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import warnings
 
 import numpy as np
@@ -30,11 +30,9 @@ from acvbook.studies import future, records
 
 import acvlib as acv
 
+ledger.begin("12_future", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
-
-# %% tags=["remove-cell"]
-ledger.begin("12_future", scale, seed)
 
 # %% [markdown]
 # ## Five-minute counts
@@ -154,8 +152,7 @@ ledger.record("beyond.lfo.mocap.speed", refitted.seconds / found["ours"].seconds
 # {verdict}`beyond.lfo.mocap.error`
 #
 # ## Do this
-# - Judge a model of a series by `acv.leave_future_out(fit, starts, horizon=…, gap=…)`: all origins for the price of a
-#   few refits. `losses` has each site of a window, `joint` the window as a whole.
+# - Judge a model of a series by `acv.leave_future_out(fit, starts)`: all origins for the price of a few refits.
 # - Heed `UnreliableOrigins`: raise `anchors` until it is silent, or look at `errors` and at the origins they belong to.
 # - Check a dozen origins yourself: `acv.exact(fit, scores.folds(rows))`.
 # - Do not score the future with the full fit, and mistrust one refit a week while parameters still move.

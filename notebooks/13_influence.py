@@ -16,7 +16,7 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
@@ -24,11 +24,9 @@ from acvbook.studies import influence
 
 import acvlib as acv
 
+ledger.begin("13_influence", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
-
-# %% tags=["remove-cell"]
-ledger.begin("13_influence", scale, seed)
 
 # %% [markdown]
 # ## A regression

@@ -23,18 +23,16 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 from acvbook import datasets, figures, ledger
 from acvbook.studies import tuning
 
 import acvlib as acv
 
+ledger.begin("14_tuning", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
-
-# %% tags=["remove-cell"]
-ledger.begin("14_tuning", scale, seed)
 
 # %% [markdown]
 # ## Is it right, and what does it cost?
@@ -79,34 +77,28 @@ forest, tried = tuning.draws(sets, most, rng)
 forest.groupby("search", sort=False).median().round(2)
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
-figures.search_progress(axes[0], tuning.progress(tried, 60))
-path = acv.tune(tracts.model_of, tracts.start, tracts.folds, bounds=(0.02, 0.9))
-couplings = np.linspace(0.05, 0.85, 9 if paper else 5)
-curve = tuning.along_coupling(tracts, couplings)
-figures.loss_with_slopes(axes[1], curve, (path.alphas[:, 0], path.losses))
+fig, ax = figures.subplots(figsize=(6, 3.8))
+figures.search_progress(ax, tuning.progress(tried, 60))
 figures.save(fig, "tuning", cells)
 
 # %% [markdown]
 # ```{figure} figures/tuning.svg
 # :name: fig-tuning
-# :alt: Left, four falling lines against the price; tune's falls fastest and ends lowest. Right, a curve with tangents and numbered dots that go to its lowest point.
-# Left: the least loss that each search has found, by price, in random order; median and middle half of the training sets. Right: the loss of
-# the map against the coupling, its computed slopes, and where tune went. {verdict}`beyond.tune.forest.random`
+# :alt: Four falling lines against the price; tune's falls fastest and ends lowest.
+# The least loss that each search has found, by price, in random order; median and middle half of the training sets.
+# {verdict}`beyond.tune.forest.random`
 # ```
 
 # %% tags=["remove-cell"]
-by = forest.unstack("search")
-for name in ("random", "grid", "one"):
-    ledger.record_draws(f"beyond.tune.forest.{name}", by.loss[name], cells)
+by, id = forest.unstack("search"), "beyond.tune.forest"
+path = acv.tune(tracts.model_of, tracts.start, tracts.folds, bounds=(0.02, 0.9))
+ledger.record_table(id, by.loss[["random", "grid", "one"]], cells)
 ahead = np.mean(by.loss["random"] > 0.0)
-ledger.record("beyond.tune.forest.ahead", ahead, cells, draws=n_draws)
-ledger.record_draws("beyond.tune.forest.test", by.test["one"], cells)
-ledger.record_draws("beyond.tune.forest.test_random", by.test["random"], cells)
-ledger.record_draws(
-    "beyond.tune.forest.gap", by.gap["tune"], cells, baseline=by.gap["start"]
-)
-ledger.record_draws("beyond.tune.forest.regret", by.regret["tune"], cells)
+ledger.record(f"{id}.ahead", ahead, cells, draws=n_draws)
+by_test = by.test[["one", "random"]]
+ledger.record_table(id, by_test, cells, names={"one": "test", "random": "test_random"})
+ledger.record_draws(f"{id}.gap", by.gap["tune"], cells, baseline=by.gap["start"])
+ledger.record_draws(f"{id}.regret", by.regret["tune"], cells)
 ledger.record("beyond.tune.map.coupling", path.alpha[0], june)
 ledger.record("beyond.tune.map.evaluations", len(path.losses), june)
 

@@ -15,16 +15,14 @@
 scale = "quick"
 seed = 1
 
-# %%
+# %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
 from acvbook.studies import state_measures, states
 
-paper = scale == "paper"
-
-# %% tags=["remove-cell"]
 ledger.begin("15_states", scale, seed)
+paper = scale == "paper"
 
 # %% [markdown]
 # ## Models whose number of states is known
@@ -32,7 +30,7 @@ ledger.begin("15_states", scale, seed)
 # number of standard deviations apart (for counts and categories: as far apart as Gaussians of the same Hellinger distance);
 # each state stays with a probability between {given}`0.8` and {given}`0.95`. A series is one sequence, or ten. Every candidate is fitted by EM from five
 # starts and polished by Newton's method. *Regret* is what the chosen candidate loses, on {given}`10,000` fresh frames, against the best one.
-# The whole study takes {value}`beyond.states.minutes | .0f` minutes of two cores; a run that finds finished parts of it, which are kept, takes less.
+# The whole study takes {value}`beyond.states.minutes | .0f` minutes of two cores.
 #
 # Four schemes of folds: *within* leaves out a tenth of the time points, at random; *half* is half-sampling; *sequence* leaves out whole sequences;
 # *future* fits up to an origin and predicts the next tenth, step by step, for four models of each design at most.

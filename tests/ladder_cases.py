@@ -8,8 +8,10 @@ linear.
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from oracles.toy_models import CurvedInstruments, Instruments, Logistic, Ridge, simulate_traffic
 
+import acvlib as acv
 from acvlib.derivatives import Derivatives, EquationDerivatives, derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.methods import ladder
@@ -102,3 +104,30 @@ def case(name, fits, traffic_fit):
         model = TRAFFIC if name.endswith("A") else DROPPING
         return model, replace(traffic_fit, model=model), np.flatnonzero(model.observed)[300:340]
     return SMALL[name], fits[name], FOLDS[1]
+
+
+# Fixtures of all methods, by the conftest of their folders
+
+
+@pytest.fixture(scope="session")
+def fits():
+    """Full fits of the small models, tight enough for differences of refits."""
+    return {name: acv.fit(model, tolerance=TIGHT) for name, model in SMALL.items()}
+
+
+@pytest.fixture(scope="session")
+def traffic_fit():
+    return acv.fit(TRAFFIC, tolerance=TIGHT)
+
+
+@pytest.fixture(scope="session")
+def traffic_folds():
+    rng = np.random.default_rng(2)
+    scattered = acv.folds.iid(800, 10, 20, rng, TRAFFIC.observed)
+    blocks = acv.folds.contiguous(800, 5, 20, rng, TRAFFIC.observed)
+    return acv.Folds([*scattered, *blocks])
+
+
+@pytest.fixture(scope="session")
+def traffic_exact(traffic_fit, traffic_folds):
+    return acv.exact(traffic_fit, traffic_folds)

@@ -8,7 +8,6 @@ from oracles.toy_models import Instruments, Ridge
 
 from acvlib.derivatives import Derivatives, derivatives_of, kept_share
 from acvlib.folds import Folds
-from acvlib.model import override
 
 RNG = np.random.default_rng(0)
 X, U = RNG.standard_normal((30, 3)), RNG.standard_normal((30, 3))
@@ -72,7 +71,6 @@ def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model, 
 
 def test_a_model_may_override_some_and_leave_the_rest_to_autograd():
     class Own(Derivatives):
-        @override
         def value_and_gradient(self, params, weights):
             return 7.0, np.zeros(3)
 
@@ -94,8 +92,6 @@ def test_a_model_may_override_some_and_leave_the_rest_to_autograd():
 def test_a_misspelt_override_is_an_error(name, hint):
     with pytest.raises(TypeError, match=f"Own.{name} overrides nothing of Derivatives.*{hint}"):
         type("Own", (Derivatives,), {name: lambda self: None})
-    with pytest.raises(TypeError, match="_hessian_of_all overrides nothing"):
-        type("Own", (Derivatives,), {"_hessian_of_all": override(lambda self: None)})
 
 
 def test_a_users_class_gets_the_optional_members_that_it_lacks():

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from oracles.toy_models import simulate_traffic
 
 import acvlib as acv
-from acvlib.folds import Folds, balls, blocked, leave_future_out, weights
+from acvlib.folds import Folds, balls, leave_future_out, weights
 from acvlib.methods.ladder import METHODS
 from acvlib.models import GLM, GaussianHMM, HiddenMRF, LinearChainCRF, PoissonTraffic, TrafficPrior
 from acvlib.weighting import keep_latents
@@ -37,7 +37,10 @@ def hmm():
         hidden[left] = x[left]
         return replace(model, sequences=[hidden])
 
-    return model, model, blocked(60, 5, buffer=3, observed=model.observed), without
+    scored = [*acv.folds.k_fold(model, 5)]
+    wider = [np.arange(max(0, sites[0] - 3), min(60, sites[-1] + 4)) for sites in scored]
+    omitted = [sites[model.observed[sites]] for sites in wider]
+    return model, model, Folds(omitted, scored), without
 
 
 def traffic():
@@ -118,15 +121,3 @@ def test_exact_is_deletion_of_all_that_is_omitted_and_a_refit(case):
         assert fit.standard_errors_between(exact.params[number], refit) < 1e-6
         expected = by_difference(observations, refit, omitted, scored)
         assert_allclose(exact.losses[number], expected, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_tables_and_lists_of_folds_are_alike(method):
-    model, _, folds, _ = glm()
-    fit = acv.fit(model)
-    omitted = np.arange(40).reshape(10, 4)
-    table = method(fit, Folds(omitted, omitted[:, [2, 1]]))
-    listed = method(fit, Folds(list(omitted), list(omitted[:, [2, 1]])))
-    assert_allclose(table.params, listed.params, rtol=1e-9)
-    assert_allclose(table.losses, listed.losses, rtol=1e-9)
-    assert_array_equal(table.folds.sizes, listed.folds.sizes)

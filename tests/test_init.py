@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import acvlib as acv
+from acvlib.extras import require
 
 ROOT = Path(__file__).parent.parent
 WITHOUT = """
@@ -63,3 +64,19 @@ def test_the_docstring_names_what_there_is():
 def test_without_extras_help_and_star_leave_out_what_needs_them():
     said = subprocess.check_output([sys.executable, "-c", WITHOUT], cwd=ROOT, text=True)
     assert said.strip() == "refused"
+
+
+def test_an_installed_module_is_returned():
+    assert require("json.decoder", extra="tables") is sys.modules["json.decoder"]
+
+
+@pytest.mark.parametrize("name", ["no_such_package", "no_such_package.part"])
+def test_a_missing_package_names_its_extra(name):
+    message = r"needs no_such_package: pip install 'acvlib\[tables\]'"
+    with pytest.raises(ImportError, match=message):
+        require(name, extra="tables")
+
+
+def test_a_missing_part_of_an_installed_package_is_its_own_error():
+    with pytest.raises(ModuleNotFoundError, match="json.no_such_part"):
+        require("json.no_such_part", extra="tables")

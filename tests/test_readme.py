@@ -3,8 +3,15 @@
 import re
 from pathlib import Path
 
+import geopandas
+import networkx
 import numpy as np
+import pandas as pd
 import pytest
+import shapely
+from hmmlearn.hmm import GaussianHMM
+from sklearn.linear_model import LogisticRegression
+from sklearn_crfsuite import CRF
 
 import acvlib as acv
 
@@ -35,64 +42,41 @@ X = RNG.normal(size=(40, 2))
 Y = (X[:, 0] + RNG.normal(size=40) > 0).astype(float)
 SENTENCES = [[{"word": word} for word in text.split()] for text in ("a b a", "b a", "b b a")]
 TAGS = [["A", "B", "A"], ["B", "A"], ["B", "B", "A"]]
-ARRAYS = {
-    "loss": lambda params, weights: (weights * (params - 1.0) ** 2).sum(),
-    "heldout": lambda params, sites: (params[0 * sites] - 1.0) ** 2,
-    "n_sites": 5,
-    "start": np.zeros(1),
-}
+PATH_OF_COUNTS = [1, 0, 2, 7, 9, 8]
 
 
 def of_sklearn():
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    return {
-        "model": linear_model.LogisticRegression().fit(X, Y),
-        "X": X,
-        "y": Y,
-        "values": [0.1, 1],
-    }
+    return {"model": LogisticRegression().fit(X, Y), "X": X, "y": Y, "values": [0.1, 1]}
 
 
 def of_hmmlearn():
-    hmm = pytest.importorskip("hmmlearn.hmm")
     lengths = [20, 20]
-    fitted = hmm.GaussianHMM(2, random_state=0).fit(X, lengths)
-    return {"fitted": fitted, "X": X, "lengths": lengths}
+    return {"fitted": GaussianHMM(2, random_state=0).fit(X, lengths), "X": X, "lengths": lengths}
 
 
 def of_crfsuite():
-    fitted = pytest.importorskip("sklearn_crfsuite").CRF(c1=0.0).fit(SENTENCES, TAGS)
-    return {"fitted": fitted, "X": SENTENCES, "y": TAGS}
-
-
-def of_graph():
-    graph = pytest.importorskip("networkx").path_graph(6)
-    return {"counts": [1, 0, 2, 7, 9, 8], "graph": graph}
+    return {"fitted": CRF(c1=0.0).fit(SENTENCES, TAGS), "X": SENTENCES, "y": TAGS}
 
 
 def of_map():
-    geopandas = pytest.importorskip("geopandas")
-    shapely = pytest.importorskip("shapely")
     squares = [shapely.box(i, 0, i + 1, 1) for i in range(6)]
-    return {"frame": geopandas.GeoDataFrame({"counts": [1, 0, 2, 7, 9, 8]}, geometry=squares)}
+    return {"frame": geopandas.GeoDataFrame({"counts": PATH_OF_COUNTS}, geometry=squares)}
 
 
-def of_jax():
-    pytest.importorskip("jax")
-    return ARRAYS
-
-
-def of_torch():
-    pytest.importorskip("torch")
-    return ARRAYS
+def of_arrays(library):
+    pytest.importorskip(library)
+    return {
+        "loss": lambda params, weights: (weights * (params - 1.0) ** 2).sum(),
+        "heldout": lambda params, sites: (params[0 * sites] - 1.0) ** 2,
+        "n_sites": 5,
+        "start": np.zeros(1),
+    }
 
 
 def of_parquet():
     """In the working folder, that of the test."""
-    pytest.importorskip("pyarrow")
-    pandas = pytest.importorskip("pandas")
     rows = {"a": X[:, 0], "b": X[:, 1], "y": 2.0 * Y - 1.0}
-    pandas.DataFrame(rows).to_parquet("rows.parquet")
+    pd.DataFrame(rows).to_parquet("rows.parquet")
     return {"learner": acv.learners.pegasos(2)}
 
 
@@ -103,10 +87,10 @@ BROUGHT = {
     "from_hmmlearn": of_hmmlearn,
     "FeatureCRF": lambda: {"X": SENTENCES, "y": TAGS},
     "from_crfsuite": of_crfsuite,
-    "models.HiddenMRF": of_graph,
+    "models.HiddenMRF": lambda: {"counts": PATH_OF_COUNTS, "graph": networkx.path_graph(6)},
     "models.HiddenMRF.from_map": of_map,
-    "from_jax": of_jax,
-    "from_torch": of_torch,
+    "from_jax": lambda: of_arrays("jax"),
+    "from_torch": lambda: of_arrays("torch"),
     "treecv": of_parquet,
 }
 

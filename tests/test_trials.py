@@ -219,6 +219,19 @@ def test_what_a_user_named_and_lost_is_warned_of():
     assert np.isfinite(again.loss)
 
 
+class Lost(Mean):
+    """Of which one row has no held-out loss."""
+
+    def heldout_loss(self, params, fold):
+        return np.where(fold == 5, np.nan, super().heldout_loss(params, fold))
+
+
+def test_a_candidate_without_a_held_out_loss_wins_nothing():
+    found = acv.choose({"lost": Lost(), "kept": Mean()}, FOLDS)
+    assert found.best == "kept"
+    assert re.search("the held-out loss is nan, of folds .1.", dict(found.rejected)["lost"])
+
+
 @pytest.mark.filterwarnings("ignore:r2 of a fold of one row")
 def test_r2_of_single_rows_chooses_no_alpha():
     ridge = Ridge().fit(X, VALUES)

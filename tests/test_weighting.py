@@ -52,24 +52,6 @@ def test_schemes_differ_for_a_fold_that_is_not_the_future(fold):
     assert np.abs(gradient).max() > 1e-3
 
 
-def test_scheme_a_deletes_what_a_missing_count_or_a_shorter_series_deletes():
-    counts, day = A.counts, A.day
-    missing = np.array(counts)
-    fold = np.array([3, 4, 5, 20])
-    missing[fold] = -1
-    later = np.arange(25, 40)
-    for sites, model in ((fold, (missing, day)), (later, (counts[:25], day[:25]))):
-        left_out = A.objective(TRAFFIC_PARAMS, folds.weights(40, sites))
-        deleted = PoissonTraffic(*model)
-        rest = np.ones(deleted.n_sites)
-        assert_allclose(left_out, deleted.objective(TRAFFIC_PARAMS, rest), rtol=1e-13)
-
-
-@pytest.mark.parametrize("bad", [-0.5, np.inf, np.nan])
-def test_a_weight_that_is_no_weight_is_named(bad):
-    weights = np.ones(40)
-    weights[7] = bad
-    with pytest.raises(ValueError, match=f"weight {bad} of site 7 must be finite and >= 0"):
-        A.objective(TRAFFIC_PARAMS, weights)
+def test_a_label_has_at_most_all_of_its_weight():
     with pytest.raises(ValueError, match=r"weight 2.0 of site 1 is above 1: a label is known"):
         weighting.hide_labels(np.array([1.0, 2.0]), np.array([0, 1]), 2)

@@ -1,6 +1,5 @@
 """build_html.py SOURCE HTML: build the book beside HTML, and put it there once it is whole."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -58,20 +57,6 @@ def finished(page, draw):
     return page
 
 
-def sitemap(names):
-    """robots.txt and sitemap.xml, where a CI service publishes the book; else nothing."""
-    owner, _, name = os.environ.get("GITHUB_REPOSITORY", "").partition("/")
-    if not name:
-        return {}
-    site = f"https://{owner}.github.io/{name}"
-    pages = "".join(f"<url><loc>{site}/{page}</loc></url>" for page in names)
-    schema = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    return {
-        "robots.txt": f"Sitemap: {site}/sitemap.xml\n",
-        "sitemap.xml": f'<?xml version="1.0"?><urlset {schema}>{pages}</urlset>',
-    }
-
-
 def main(source, html):
     with tempfile.TemporaryDirectory(prefix=".html.", dir="build") as folder:
         build = [sys.executable, "-c", JUPYTER_BOOK, "build", source, "--path-output", folder]
@@ -86,7 +71,7 @@ def main(source, html):
         pages = {name: finished(text, draw) for name, text in texts.items()}
         for unused in script.parent.glob("fontawesome*"):
             unused.unlink()
-        for name, text in (pages | sitemap(sorted(pages))).items():
+        for name, text in pages.items():
             (built / name).write_text(text, "utf-8")
         shutil.rmtree(html, ignore_errors=True)
         Path(html).parent.mkdir(exist_ok=True)

@@ -17,9 +17,9 @@ import numpy as np
 from ..checks import real_array
 from ..declared import Count, Flag, Is, Rng, declared
 from ..derivatives import Derivatives
-from ..folds import Folds
-from ..folds.checks import Fold, observed_mask
-from ..model import ModelDefaults, Params, override
+from ..folds import Fold, Folds
+from ..folds.checks import observed_mask
+from ..model import ModelDefaults, Params
 from ..solvers.inverse import DenseFolds, DenseHessian
 from ..weighting import Weights
 from .checks import check_functions, repeated
@@ -122,22 +122,22 @@ class AdaptedDerivatives(Derivatives):
         super().__init__(model)
         of = model.backend
 
-        def loss(params, weights):
+        def loss(params: Any, weights: Any):
             return model.loss(model.unpack(params), weights)
 
-        def valued(params, weights):
+        def valued(params: Any, weights: Any):
             value = loss(params, weights)
             return value, value
 
-        def value_and_gradient(params, weights):
+        def value_and_gradient(params: np.ndarray, weights: np.ndarray):
             return of.grad(valued, has_aux=True)(params, weights)[::-1]
 
-        def product(params, weights, vector):
+        def product(params: Any, weights: Any, vector: Any):
             both = of.grad(loss, argnums=(0, 1))
             gradients, products = of.jvp(lambda at: both(at, weights), (params,), (vector,))
             return *products, *gradients
 
-        def heldout(params, sites):
+        def heldout(params: np.ndarray, sites: np.ndarray):
             return model.heldout(model.unpack(params), sites)
 
         functions = (value_and_gradient, product, heldout)
@@ -170,29 +170,25 @@ class AdaptedDerivatives(Derivatives):
         """The function of numbers of folds that makes w_o of these."""
         return lambda rows: 1.0 - folds[rows].indicator(self.n_sites).toarray()
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
         values, gradients = self._rows("value_and_gradient", 1, params[None], weights[None])
         return float(values[0]), gradients[0]
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
         return DenseHessian(self._products(params, weights, np.eye(len(params)), keep=1)[0])
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return self._products(params, weights, np.eye(len(params)), keep=2)[1]
 
-    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
-    ) -> list[np.ndarray]:
+    ) -> tuple[Any, np.ndarray]:
         n = len(folds)
-        return self._rows("value_and_gradient", n, repeated(n, params), self._kept(folds))
+        found = self._rows("value_and_gradient", n, repeated(n, params), self._kept(folds))
+        return found[0], found[1]
 
-    @override
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
     ) -> DenseFolds:
@@ -204,8 +200,7 @@ class AdaptedDerivatives(Derivatives):
         columns = self._products(points, lambda rows: kept(fold[rows]), units, keep=1)[0]
         return DenseFolds(columns.reshape(n, size, size) + damping * np.eye(size))
 
-    @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray]:
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """Folds of one size go together."""
         losses = [np.empty(0)] * len(folds)
         points = repeated(len(folds), params)

@@ -81,7 +81,7 @@ def _check_derivatives(model, start, ones, observed):
     if not products.any():
         raise ValueError(f"{NOT_SMOOTH}: its second derivative is 0")
 
-    def moved(move, change):
+    def moved(move: Any, change: Any):
         return model.derivatives.value_and_gradient(start + STEP * move, ones + STEP * change)
 
     ahead, behind = moved(along[0], 0.0), moved(-along[0], 0.0)

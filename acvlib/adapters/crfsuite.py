@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from ..checks import LARGEST, real_array
 from ..model import checked, own_copy
-from ..models.crf.tagging import Tagging
+from ..models.crf import Tagging
 from ..models.crf.tokens import FeatureParams, Tokens, joined
 from ..weighting import site_weights
 from .sparse_crf import FeatureDerivatives
@@ -69,8 +69,12 @@ class FeatureCRF(Tagging):
         numbers = {label: k for k, label in enumerate(self.classes)}
         tags = np.array([numbers[label] for sentence in self.labels for label in sentence])
         tokens = self._tokens(encoded, tags)
-        free = self._seen(tokens) if self.free is None else self.free
-        self._settle(tokens, _numbers(free, len(numbers) * (len(self.names) + len(numbers))))
+        free = self._seen(tokens) if self.free is None else real_array("free", self.free, 1)
+        most = len(numbers) * (len(self.names) + len(numbers)) - 1
+        rising = free.size and (free % 1 == 0).all() and (np.diff(free) > 0).all()
+        if not rising or free[0] < 0 or free[-1] > most:
+            raise ValueError(f"free must be rising whole numbers from 0 to {most}, one or more")
+        self._settle(tokens, own_copy(free, np.int64))
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -139,14 +143,6 @@ def _labels(labels, lengths):
         if len(values) != length:
             raise ValueError(f"sentence {n} has {length} tokens, but {len(values)} labels")
     return tuple(every)
-
-
-def _numbers(free, n_pairs):
-    numbers = real_array("free", free, 1)
-    whole = numbers.size and (numbers % 1 == 0).all() and (np.diff(numbers) > 0).all()
-    if not whole or numbers[0] < 0 or numbers[-1] >= n_pairs:
-        raise ValueError(f"free must be rising whole numbers from 0 to {n_pairs - 1}, one or more")
-    return own_copy(numbers, np.int64)
 
 
 def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes:

@@ -59,13 +59,23 @@ def from_hmmlearn(
         raise ValueError(f"this {kind} is not fitted: call its fit(X, lengths) first")
     if np.ndim(X) != 2:
         raise ValueError(f"X {np.shape(X)}: 2-d, as hmmlearn takes it")
-    sequences = read_sequences((X, [len(X)] if lengths is None else lengths), 0)
+    counts = real_array("lengths", [len(X)] if lengths is None else lengths, ndim=1)
+    if (counts % 1.0).any():
+        raise ValueError(f"lengths {counts.tolist()} must be whole numbers")
+    sequences = read_sequences((X, counts), 0)
     n_channels = sequences[0].shape[1]
     expected = 1 if kind == "CategoricalHMM" else fitted.n_features
     if n_channels != expected:
         raise ValueError(f"X has {n_channels} columns: this {kind} was fitted to {expected}")
+    if np.any(getattr(fitted, "means_weight", 0.0)):
+        raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
     read, parts = HMMLEARN[kind]
-    _check_frozen(fitted, parts)
+    if frozen := [name for letter, name in parts.items() if letter not in fitted.params]:
+        raise ValueError(
+            f"params={fitted.params!r} leaves {', '.join(frozen)} as they are: ours are fitted; "
+            f"only startprob and transmat can stay. Refit with params including "
+            f"{''.join(parts)!r}"
+        )
     emission, named = read(fitted, np.concatenate(sequences))
     rows = np.vstack([fitted.startprob_, fitted.transmat_]).astype(float)
     wrong = np.flatnonzero(abs(rows.sum(axis=1) - 1.0) > 1e-6)
@@ -77,19 +87,12 @@ def from_hmmlearn(
         )
     rows /= rows.sum(axis=1, keepdims=True)
     if "concentration" not in settings:
-        settings["concentration"] = _concentration(fitted, len(rows) - 1)
+        priors = np.empty_like(rows)
+        priors[0] = fitted.startprob_prior
+        priors[1:] = fitted.transmat_prior
+        alike = np.ptp(priors) == 0.0
+        settings["concentration"] = float(priors[0, 0]) if alike else priors
     return _brought(fitted, sequences, rows, emission, named, settings)
-
-
-def _check_frozen(fitted, parts):
-    """Raise ValueError where `params` leaves out a part of the emission."""
-    frozen = [name for letter, name in parts.items() if letter not in fitted.params]
-    if frozen:
-        raise ValueError(
-            f"params={fitted.params!r} leaves {', '.join(frozen)} as they are: ours are fitted; "
-            f"only startprob and transmat can stay. Refit with params including "
-            f"{''.join(letter for letter in parts)!r}"
-        )
 
 
 def _brought(fitted, sequences, rows, emission, named, settings):
@@ -119,13 +122,6 @@ def _rare(counts, rows):
     return np.where(counts < UNLIKELY, rows, np.nan)
 
 
-def _concentration(fitted, n_states):
-    """startprob_prior and transmat_prior as one number, or as rows (K + 1, K)."""
-    start = np.broadcast_to(fitted.startprob_prior, (1, n_states))
-    rows = np.vstack([start, np.broadcast_to(fitted.transmat_prior, (n_states, n_states))])
-    return float(rows[0, 0]) if np.ptp(rows) == 0.0 else rows
-
-
 def _common(name, prior):
     """The one number that all entries of a prior are."""
     entries = np.ravel(real_array(name, prior))
@@ -135,8 +131,6 @@ def _common(name, prior):
 
 
 def _of_gaussian(fitted, x):
-    if np.any(fitted.means_weight):
-        raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
     kind = fitted.covariance_type
     prior = FLAT
     if kind in ("diag", "spherical"):
@@ -149,8 +143,6 @@ def _of_gaussian(fitted, x):
 
 def _of_mixture(fitted, x):
     concentration = _common("weights_prior", fitted.weights_prior)
-    if np.any(fitted.means_weight):
-        raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
     kind = fitted.covariance_type
     if kind == "tied":
         raise ValueError("covariance_type 'tied' of a mixture: refit with diag, spherical or full")

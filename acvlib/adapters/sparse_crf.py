@@ -17,13 +17,16 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack, kron
 
 from ..derivatives import Derivatives
 from ..folds import WHOLE, Folds
-from ..inference.tangent import STEP, stepped, tangent
-from ..model import FoldProducts, override
+from ..inference.active_pairs import ActivePairs, active_pairs, covariances
+from ..inference.smoothing import Smoothed
+from ..model import FoldProducts
 from ..models.crf.derivatives import TaggingDerivatives
 from ..models.crf.tokens import Paths, joined, starts_of
-from ..solvers.inverse import Solvable
+from ..parallel import pieces
+from ..solvers.inverse import HELD, Solvable
 from ..solvers.operators import HessianOperator
 
+POSSIBLE = 1e-12  # the probability of a tag that counts in products
 UNCERTAIN = 1e-3  # P (1 - P) of a tag, from which on it is looked at
 SETTLED = 0.1  # sum of these over tags, per token, above which all tokens are uncertain
 MOST = 1000  # directions in U
@@ -42,20 +45,18 @@ class FeatureDerivatives(TaggingDerivatives):
     _whole = TaggingDerivatives._one_by_one
     _preconditioner = None
 
-    @override
     def anchored(self, params: np.ndarray) -> "FeatureDerivatives":
         """With the preconditioner of these params, which takes the time of many products."""
         anchored = type(self)(self.model)
-        anchored._preconditioner = self.products(params, WHOLE).preconditioners[0]
+        products: Any = self.products(params, WHOLE)
+        anchored._preconditioner = products.preconditioners[0]
         return anchored
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         if (np.asarray(weights) != 1.0).any():
             raise ValueError("the Hessian of a FeatureCRF is had at weights 1, or of folds")
         return _Convex(self.products(params[None], WHOLE), len(params))
 
-    @override
     def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
         return FeatureProducts(self, params, folds)
 
@@ -80,25 +81,25 @@ class FeatureProducts:
         self.params = np.atleast_2d(params)
         self.point = np.arange(len(folds)) if params.ndim == 2 else np.zeros(len(folds), int)
         self.whole = [derivatives._paths(point, self.model.tokens) for point in self.params]
-        self.terms = []  # of each fold: (`Paths`, s of their sentences), own ones less
+        self.terms = []  # of each fold: all sentences, and its own ones less
+        every = [_Term(paths, self.model.sample_weight) for paths in self.whole]
         for row, point in enumerate(self.point):
-            terms = [(self.whole[point], self.model.sample_weight)]
+            terms = [every[point]]
             if len(folds[row]):
-                touched = derivatives._touched(folds[[row]])
-                paths = derivatives._paths(self.params[point], touched.tokens)
-                terms.append((paths, -touched.weights))
+                tokens, weights, *_ = derivatives._touched(folds[[row]])
+                terms.append(_Term(derivatives._paths(self.params[point], tokens), -weights))
             self.terms.append(terms)
 
     def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """As `FoldProducts`."""
         out = self.model.ridge * vectors
+        together: dict = {}  # the vectors of each term
         for i, row in enumerate(rows):
-            states, transitions = self.model._parts(vectors[i])
-            for paths, s in self.terms[row]:
-                tokens = paths.tokens
-                field = tokens.matrix @ states
-                excess, moves = tangent(paths.smoothed[1:], tokens.starts, s, field, transitions)
-                out[i] += joined(tokens.matrix.T @ excess, moves)[self.model.free]
+            for term in self.terms[row]:
+                together.setdefault(term, []).append(i)
+        for term, numbers in together.items():
+            for part in pieces(len(numbers), max(1, HELD // term.paths.smoothed.gamma.size)):
+                out[numbers[part]] += term.multiply(self.model, vectors[numbers[part]])
         return out
 
     def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -122,10 +123,40 @@ class FeatureProducts:
         gradients = self.model.ridge * params
         values = 0.5 * np.einsum("ni,ni->n", params, gradients)
         for row, terms in enumerate(self.terms):
-            for paths, s in terms:
-                values[row] += s @ paths.values
-                gradients[row] += paths.gradient(s)[self.model.free]
+            for term in terms:
+                values[row] += term.weights @ term.paths.values
+                gradients[row] += term.paths.gradient(term.weights)[self.model.free]
         return values, gradients
+
+
+class _Term:
+    """A sum over sentences: their `Paths`, and the weight (N,) of each."""
+
+    def __init__(self, paths: Paths, weights: np.ndarray) -> None:
+        self.paths = paths
+        self.weights = weights
+
+    @cached_property
+    def pairs(self) -> ActivePairs:
+        """What is possible, of tokens and labels."""
+        return active_pairs(self.paths.smoothed, self.paths.tokens.starts, POSSIBLE)
+
+    def multiply(self, model: Any, vectors: np.ndarray) -> np.ndarray:
+        """sum_n weights_n Cov(features) times each row of vectors (B, D)."""
+        tokens = self.paths.tokens
+        parts = [model._parts(vector) for vector in vectors]
+        tau = np.stack([part.transitions for part in parts], axis=-1)
+        field = tokens.matrix @ np.hstack([part.states for part in parts])
+        field = field.reshape(len(tokens), len(parts), -1)
+        cells = self.pairs.frame, slice(None), self.pairs.state
+        weights = np.repeat(self.weights[:, None], len(parts), axis=1)
+        moved, moves = covariances(self.pairs, np.ascontiguousarray(field[cells]), tau, weights)
+        field[:] = 0.0
+        field[cells] = moved
+        states = tokens.matrix.T @ field.reshape(len(tokens), -1)
+        states = states.reshape(-1, *field.shape[1:])
+        products = [joined(states[:, b], moves[..., b]) for b in range(len(parts))]
+        return np.array(products)[:, model.free]
 
 
 class Preconditioner:
@@ -226,14 +257,14 @@ def _responses(smoothed, begin, end, units):
     (n_units, T K + K^2): covariances of a tag's presence with all features.
     """
     n = len(units)
-    length = end - begin
     k = len(smoothed.transition)
-    copies = [np.tile(part[begin:end], (n, 1)) for part in smoothed[1:4]]
-    field = np.zeros((n, length * k))
-    field[np.arange(n), units] = 1.0
-    posterior = (*copies, smoothed.transition)
-    starts = length * np.arange(n + 1)
-    moved = stepped(posterior, starts, field.reshape(-1, k), np.zeros((k, k)))
-    gamma, filtered, ahead = (part.reshape(n, length, k) for part in moved[:3])
-    moves = moved[3] * (filtered[:, :-1].transpose(0, 2, 1) @ ahead[:, 1:])
-    return np.hstack([gamma.reshape(n, -1), moves.reshape(n, -1)]).imag / STEP
+    own = [part[begin:end] for part in smoothed[1:4]]
+    bounds = np.array([0, end - begin])
+    pairs = active_pairs(Smoothed(smoothed.log_z, *own, smoothed.transition), bounds, 0.0)
+    places = k * pairs.frame + pairs.state
+    unit = (places[:, None] == units).astype(float)
+    responses = np.zeros((n, k * (end - begin) + k * k))
+    moved, moves = covariances(pairs, unit, np.zeros((k, k, n)), np.ones((1, n)))
+    responses[:, places] = moved.T
+    responses[:, k * (end - begin) :] = moves.reshape(k * k, n).T
+    return responses

@@ -11,7 +11,6 @@ from ..check import refit_unreliable
 from ..checks import NotFinite, warn
 from ..compare import compare_models, data_difference
 from ..declared import OneOf, Rng, Whole, declared
-from ..derivatives import is_equation
 from ..folds import Folds
 from ..methods import ladder
 from ..methods.exact import exact
@@ -94,7 +93,7 @@ def choose(
     if len(folds) < 2:
         raise ValueError("one fold: differences between models have no standard error; give more")
 
-    def evaluated(model, own):
+    def evaluated(model: Any, own: Any):
         restarts = fit_restarts(model, n_starts, own)
         result = _scored(restarts.fit, folds, method, n_starts, own)
         if not np.isfinite(result.loss):
@@ -149,7 +148,7 @@ def _named(models):
     names = list(named)
     for name in names:
         check_is_model(named[name])
-        if is_equation(named[name]):
+        if hasattr(named[name], "residual"):
             raise TypeError(f"{name}: an EstimatingEquation has no objective to compare optima by")
         reason = data_difference(named[names[0]], named[name])
         if reason:

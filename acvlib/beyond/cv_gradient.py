@@ -1,31 +1,42 @@
 """Exact cross-validation at hyperparameters alpha, and its gradient.
 
-    dCV/dalpha = sum_o [ dl_o/dalpha - dl_o/dtheta' H(w_o)^-1 d2F/dtheta dalpha ],
+    dCV/dalpha_j = sum_o [ dl_o/dalpha_j - dl_o/dtheta' H(w_o)^-1 d2F/dtheta dalpha_j ],
 
-l_o the held-out losses of fold o, everything at its refit theta_o. What alpha does to the prior
-alone costs one adjoint solve a fold for all of alpha. Other alpha_j move the data's part of F, or
-the losses: theta_o moves by -H(w_o)^-1 d2F/dtheta dalpha_j, and the losses are differenced along.
+l_o the held-out losses of fold o, everything at its refit theta_o. So theta_o moves by
+-H(w_o)^-1 d2F/dtheta dalpha_j, and the losses are differenced along. Where alpha_j is in the prior
+alone, the prior's gradient is all that is differenced by it.
 
-Derivatives by alpha are the differences of `near_alpha`: exact but for rounding where F is linear
-in alpha, as it is in a ridge or a concentration.
+Differences by alpha are of second order, of models at alpha_j (1 +- `STEP`): those of F are exact
+but for rounding where it is linear in alpha, as in a ridge or a concentration; others are within
+about the square of `STEP` of their size.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ..checks import NotFinite, one_line
-from ..declared import Is, NonNegative, declared
+from ..compare import data_difference
+from ..declared import Is, NonNegative, Real, declared
+from ..derivatives import Derivatives, derivatives_of
 from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
+from ..folds.checks import observed_mask
 from ..methods.exact import finished, refit_folds
 from ..methods.run import Run
+from ..model import check_is_model
 from ..results import CVResult, Fit
-from .near_alpha import NearAlpha, check_alike, checked_alpha
+
+NARROW = 1.01  # bounds must leave room for differences
+STEP = 2e-4  # of alpha
+FAR = 0.1  # of alpha: where to look for what it does to the data's part
+ROUNDING = 1e-7  # of what alpha does to the prior: less than that is nothing
+
+Alpha = Annotated[np.ndarray, Real("n_alpha", above=0.0)]
+ModelOf = Callable[[np.ndarray], Any]  # a class of models is one
 
 
 @dataclass(frozen=True)
@@ -57,8 +68,8 @@ class CVGradient:
 
 @declared
 def cv_gradient(
-    model_of: Callable[[np.ndarray], Any],
-    alpha: np.ndarray,
+    model_of: ModelOf,
+    alpha: Alpha,
     folds: Folds,
     params: np.ndarray | None = None,
     bounds: Any = (0.0, np.inf),
@@ -67,6 +78,8 @@ def cv_gradient(
 ) -> CVGradient:
     """Cross-validate model_of(alpha) exactly, with the gradient of the loss by alpha.
 
+    Warns as `fit` and `exact` do, of what did not converge.
+
     Parameters
     ----------
     model_of : a model from alpha (A,); the same sites, data and parameters for every alpha. It is
@@ -74,10 +87,8 @@ def cv_gradient(
     alpha : (A,) positive hyperparameters
     params : (D,) from which the model is fitted, its own start if None
     bounds : (low, high) numbers or arrays (A,), beyond which model_of is not called
-    tolerance : of fit and refits, as of `exact`
+    tolerance : of fit and refits
     near : the same at another alpha: fit and refits go on from there, and in_prior is known
-
-    Warns as `fit` and `exact` do, of what did not converge.
 
     Raises
     ------
@@ -86,32 +97,28 @@ def cv_gradient(
     TypeError : model_of gives no model, or an `EstimatingEquation`
     NotFinite : the loss or its gradient
     """
-    alpha, low, high = checked_alpha(alpha, bounds)
-    models = NearAlpha(model_of, alpha, low, high)
-    model = models.centre
+    models = _NearAlpha(model_of, alpha, *checked_bounds(alpha, bounds))
     if near is not None:
         if near.alpha.shape != alpha.shape:
             raise ValueError(f"near has alpha {near.alpha}, not {alpha.shape}: it is another's")
-        check_alike(model, near.model, alpha)
+        _check_alike(models.centre, near.model, alpha)
         params = near.fit.params
-    found = fit_model(model, params, tolerance=tolerance)
-    run = Run("exact", found, folds, tolerance=tolerance)
+    fit = fit_model(models.centre, params, tolerance=tolerance)
+    run = Run("exact", fit, folds)
     starts = None
     if near is not None and near.result.folds.same_as(run.folds):
-        starts = found.params + near.result.params - near.fit.params
+        starts = fit.params + near.result.params - near.fit.params
     run.derivatives.defaults.check_folds(run.folds)
-    refits = refit_folds(found, run.folds, tolerance, starts)
+    refits = refit_folds(fit, run.folds, tolerance, starts)
     run.derivatives.defaults.check_refits(refits.params, run.folds)
     result = finished(run, refits)
     if near is None:
-        models.check_same_each_time(found.params)
-        in_prior = models.in_prior(run.derivatives, found.params)
-    else:
-        in_prior = near.in_prior
+        models.check_same_each_time(fit.params)
+    in_prior = models.in_prior(run.derivatives, fit.params) if near is None else near.in_prior
     gradient = _gradient(models, result, in_prior, near is None)
     if not np.isfinite([result.loss, *gradient]).all():
         raise NotFinite(f"at alpha {alpha} the loss is {result.loss}, its gradient {gradient}")
-    return CVGradient(alpha, gradient, in_prior, model, found, result)
+    return CVGradient(alpha, gradient, in_prior, models.centre, fit, result)
 
 
 def _gradient(models, result, in_prior, is_first):
@@ -119,11 +126,13 @@ def _gradient(models, result, in_prior, is_first):
     derivatives = result.fit.derivatives
     total = np.zeros(len(in_prior))
     idle = np.ones(len(in_prior), bool)
-    beside = [models.beside(j) for j in range(len(in_prior))]
+    every = [models.beside(j) for j in range(len(in_prior))]
     for part in derivatives.portions(result.folds, result.params.shape[1]):
-        own = _OfFolds(derivatives, result.params[part], result.folds[part])
-        for j, around in enumerate(beside):
-            slopes, mixed = own.of_prior(around) if in_prior[j] else own.of_data(around)
+        params = result.params[part]
+        folds = result.folds[part]
+        hessians = derivatives.fold_hessians(params, folds)
+        for j, beside in enumerate(every):
+            slopes, mixed = _slopes(beside, derivatives, hessians, params, folds, in_prior[j])
             total[j] += slopes.sum()
             idle[j] &= not (slopes.any() or mixed.any())
     if is_first and idle.any():
@@ -132,41 +141,133 @@ def _gradient(models, result, in_prior, is_first):
     return total / sum(len(scored) for scored in result.folds.scored)
 
 
-class _OfFolds:
-    """dl_o/dalpha_j of some folds at their refits, and d2F/dtheta dalpha_j (n_folds, D)."""
+def _slopes(beside, centre, hessians, params, folds, in_prior):
+    """(dl/dalpha_j of the losses of some folds, end to end; d2F/dtheta dalpha_j (n_folds, D))."""
 
-    def __init__(self, derivatives, params, folds):
-        self.derivatives = derivatives
-        self.params = params
-        self.folds = folds
-        self.hessians = derivatives.fold_hessians(params, folds)
+    def gradients(derivatives: Derivatives, _: Any):
+        if in_prior:
+            return derivatives.prior_gradients(params)
+        return derivatives.fold_gradients(params, folds, values=False)[1]
 
-    @cached_property
-    def _adjoint(self):
-        """H(w_o)^-1 dl_o/dtheta (n_folds, D), None where the model has no such gradient."""
-        slopes = self.derivatives.heldout_gradients(self.params, self.folds)
-        return None if slopes is None else self.hessians.solve(slopes)
+    mixed = beside.slope(gradients, centre)
+    moving = hessians.solve(mixed)
 
-    def of_prior(self, around):
-        mixed = around.slope(lambda own, _: own.prior_gradients(self.params), self.derivatives)
-        if self._adjoint is None:
-            here = around._replace(derivatives=[self.derivatives] * 2)  # the losses do not change
-            return self._along(here, mixed), mixed
-        return -np.einsum("ni,ni->n", self._adjoint, mixed), mixed
+    def losses(derivatives: Derivatives, move: np.ndarray):
+        own = centre if in_prior else derivatives  # alpha_j is not in the losses
+        found = own.heldout(params - move * moving, folds)
+        return np.concatenate([np.ravel(each) for each in found])
 
-    def of_data(self, around):
-        def gradients(own, _):
-            return own.fold_gradients(self.params, self.folds, values=False)[1]
+    return beside.slope(losses, centre), mixed
 
-        mixed = around.slope(gradients, self.derivatives)
-        return self._along(around, mixed), mixed
 
-    def _along(self, around, mixed):
-        """The losses' own slopes, all sites end to end, as params move with alpha_j."""
-        moving = self.hessians.solve(mixed)
+def checked_bounds(alpha: np.ndarray, bounds: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Copies of (low, high), each (A,), between which alpha (A,) is."""
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, float), alpha.shape) for end in bounds)
+    except (TypeError, ValueError):
+        expected = f"(low, high), numbers or arrays {alpha.shape}"
+        raise ValueError(f"bounds {bounds!r:.80} must be {expected}") from None
+    wrong = ~((low >= 0.0) & (NARROW * low < high) & (low <= alpha) & (alpha <= high))
+    if wrong.any():
+        j = np.argmax(wrong)
+        stated = f"alpha[{j}] = {alpha[j]:g} with bounds {low[j]:g} and {high[j]:g}"
+        raise ValueError(f"{stated}: must be 0 <= low <= alpha <= high, {NARROW} low < high")
+    return low.copy(), high.copy()
 
-        def losses(own, move):
-            found = own.heldout(self.params - move * moving, self.folds)
-            return np.concatenate([np.ravel(each) for each in found])
 
-        return around.slope(losses, self.derivatives)
+class _Beside(NamedTuple):
+    """f'(0) = weights @ [f(0), f(moves[0]), f(moves[1])], and the derivatives of models there."""
+
+    moves: np.ndarray
+    weights: np.ndarray
+    derivatives: list
+
+    def slope(self, function: Callable, centre: Derivatives) -> np.ndarray:
+        """That of function(derivatives, move), of arrays."""
+        first, second = map(function, self.derivatives, self.moves)
+        total = self.weights[1] * first + self.weights[2] * second
+        return total + self.weights[0] * function(centre, 0.0) if self.weights[0] else total
+
+
+class _NearAlpha:
+    """model_of at alpha and near it, within the bounds."""
+
+    def __init__(self, model_of, alpha, low, high):
+        if not callable(model_of):
+            raise TypeError(f"model_of = {model_of!r:.80}: must be a function of alpha")
+        self.model_of = model_of
+        self.alpha = alpha
+        self.low = low
+        self.high = high
+        self.centre = self._at(alpha)
+        if hasattr(self.centre, "residual"):
+            raise TypeError("an EstimatingEquation has no objective: model_of must give a Model")
+
+    def _at(self, alpha):
+        model = self.model_of(alpha.copy())
+        check_is_model(model)
+        return model
+
+    def _moved(self, j, move):
+        alpha = self.alpha.copy()
+        alpha[j] += move
+        model = self._at(alpha)
+        _check_alike(model, self.centre, alpha)
+        return derivatives_of(model)
+
+    def beside(self, j: int):
+        """Differences by alpha_j: central, or to one side at a bound."""
+        step = STEP * self.alpha[j]
+        moves = step * np.array([-1.0, 1.0])
+        if self.alpha[j] - step < self.low[j]:
+            moves = step * np.array([1.0, 2.0])
+        elif self.alpha[j] + step > self.high[j]:
+            moves = step * np.array([-1.0, -2.0])
+        a, b = moves
+        weights = np.array([-(a + b) / (a * b), b / (a * (b - a)), a / (b * (a - b))])
+        return _Beside(moves, weights, [self._moved(j, move) for move in moves])
+
+    def check_same_each_time(self, params: np.ndarray):
+        """Raise ValueError where model_of gives another model when it is called again."""
+        ones = np.ones(self.centre.n_sites)
+        value, gradient = derivatives_of(self.centre).value_and_gradient(params, ones)
+        other, again = derivatives_of(self._at(self.alpha)).value_and_gradient(params, ones)
+        if other != value or not np.array_equal(again, gradient):
+            raise ValueError(
+                f"model_of({self.alpha}) gives another model each time: F is {value!r}, then "
+                f"{other!r}. Draw what is random before, once"
+            )
+
+    def in_prior(self, centre: Derivatives, params: np.ndarray):
+        """Whether alpha_j changes neither the data's part of dF/dparams nor held-out losses."""
+        flags = np.zeros(len(self.alpha), bool)
+        if centre.prior_gradients(params[None]) is None:
+            return flags
+        before = self._parts(centre, params)
+        for j in range(len(flags)):
+            move = min(FAR * self.alpha[j], self.high[j] - self.alpha[j])
+            if move <= 0.0:
+                move = -min(FAR * self.alpha[j], self.alpha[j] - self.low[j])
+            after = self._parts(self._moved(j, move), params)
+            prior, data = (abs(after[i] - before[i]).max() for i in range(2))
+            same = np.array_equal(after[2], before[2])
+            flags[j] = same and data <= ROUNDING * prior and prior > 0.0
+        return flags
+
+    def _parts(self, derivatives, params):
+        """dF/dparams of the prior and of the data, and all sites' losses, none of them fitted."""
+        model = derivatives.model
+        _, gradient = derivatives.value_and_gradient(params, np.ones(model.n_sites))
+        prior = derivatives.prior_gradients(params[None])[0]
+        every = np.flatnonzero(observed_mask(model.n_sites, derivatives.defaults.observed))
+        return prior, gradient - prior, derivatives.heldout(params, Folds([every]))[0]
+
+
+def _check_alike(model, centre, alpha):
+    """Raise ValueError where a model has other sites, data or parameters than the one at alpha."""
+    reason = data_difference(centre, model)
+    sizes = [getattr(each, "n_params", None) for each in (centre, model)]
+    if sizes[0] != sizes[1]:
+        reason = f"{sizes[0]} and {sizes[1]} parameters"
+    if reason:
+        raise ValueError(f"model_of({alpha}) gives a model of other data or size: {reason}")

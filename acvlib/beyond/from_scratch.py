@@ -58,13 +58,17 @@ def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restart
     A start is rejected if its fit fails, does not converge, or has no finite objective; `AllFailed`
     is raised where all are.
     """
-    n_starts = 1 if with_defaults(model).convex else n_starts
+    known = with_defaults(model)
+    n_starts = 1 if known.convex else n_starts
     try:
-        starts = _starts(model, n_starts, rng)
+        if known.restart_points is None:
+            starts = [model.initial_params(rng) for _ in range(n_starts)]
+        else:
+            starts = known.restart_points(rng, n_starts)
     except ValueError as error:  # such as fewer distinct rows than states without a fold
         raise AllFailed(f"no start can be made: {error}") from error
 
-    def fit_from(start):
+    def fit_from(start: np.ndarray):
         found = fit_model(model, start)
         if not np.isfinite(found.objective):
             raise NotFinite(f"the objective is {found.objective}")
@@ -73,13 +77,6 @@ def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restart
     fits, rejected = attempt_each("start", fit_from, enumerate(starts), "Raise n_starts")
     objectives = [fits[n].objective if n in fits else np.inf for n in range(n_starts)]
     return Restarts(fits[int(np.argmin(objectives))], np.array(objectives), rejected)
-
-
-def _starts(model, n_starts, rng):
-    points = with_defaults(model).restart_points
-    if points is None:
-        return [model.initial_params(rng) for _ in range(n_starts)]
-    return points(rng, n_starts)
 
 
 @declared
@@ -112,13 +109,16 @@ def from_scratch(
     if not hasattr(model, "sample_weight"):
         name = type(model).__name__
         raise TypeError(f"{name} has no sample_weight to leave sites out by: use acv.exact")
-    run = Run("from_scratch", fit, folds, n_starts=n_starts)
+    run = Run("from_scratch", fit, folds)
     found = Refits.unfinished(len(run.folds), len(fit.params))
     agreeing = np.zeros(len(run.folds), int)
     rejected = np.full(len(run.folds), "", object)
 
+    seed = int(rng.integers(2**31))
+
     def refit(n, fold):
-        restarts = fit_restarts(_without(run.derivatives, fold, fit.params), n_starts, rng)
+        of_sites = np.random.default_rng([seed, *fold])  # the same wherever the fold stands
+        restarts = fit_restarts(_without(run.derivatives, fold, fit.params), n_starts, of_sites)
         found.evaluations["fits"] += n_starts
         agreeing[n] = restarts.agreeing
         rejected[n] = reasons(restarts.rejected)

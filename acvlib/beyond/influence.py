@@ -21,7 +21,6 @@ from autograd.core import make_vjp
 
 from ..checks import check_whole, one_line
 from ..declared import OneOf, declared
-from ..derivatives import is_equation
 from ..fit import TOLERANCE
 from ..folds import Folds, leave_one_out
 from ..folds.checks import observed_mask
@@ -81,10 +80,11 @@ def most_influential(
         is not finite or has no gradient that differences confirm
     TypeError : an `EstimatingEquation`, or phi does not pass through autograd
     """
-    fit.warn_unconverged("most_influential")
+    if not fit.newton_decrement <= TOLERANCE:
+        fit.warn_unconverged("most_influential")
     model = fit.model
     derivatives = fit.derivatives
-    if is_equation(model):
+    if hasattr(model, "residual"):
         raise TypeError("an EstimatingEquation has no objective: give a Model")
     observed = observed_mask(model.n_sites, derivatives.defaults.observed)
     n_observed = int(observed.sum())

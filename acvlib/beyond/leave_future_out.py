@@ -1,4 +1,4 @@
-"""Leave-future-out at every origin, by steps between refits at a few of them.
+"""Each site given those before it, by steps between refits at a few of them.
 
 F_t is the objective of what comes before origin t, and g_t its gradient; one forward pass at any
 params gives g_t of all t. Between refits at a and b, s of the way, with H_s between H_a and H_b:
@@ -20,19 +20,18 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..checks import check_whole, warn
-from ..declared import Count, declared
+from ..declared import declared
 from ..fit import TOLERANCE
 from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.checks import check_windows, observed_mask
 from ..methods.exact import refit_folds
-from ..parallel import one_blas_thread, pieces
+from ..parallel import one_blas_thread
 from ..results import AFit, Fit
 from ..scores import HeldOutLosses
 from .prefixes import futures
 
-AT_ONCE = 2048  # origins whose numbers stay in cache
 LIMIT = 0.5  # standard errors: a larger estimate asks for another refit
 
 
@@ -44,19 +43,15 @@ class UnreliableOrigins(UserWarning):
 class FutureLosses(HeldOutLosses):
     """Held-out losses of n origins, as of `exact` on `folds()`, and the params behind them.
 
-    losses (n, horizon): -log p(x_t | past) of each site of a window, nan where missing; joint (n,):
-    -log p(window | past); params (n, D); errors (n,): the estimated distance from the refit, in
-    standard errors of the full fit; refitted (n,) bool.
+    losses (n,): -log p(x_t | past); params (n, D); errors (n,): the estimated distance from the
+    refit, in standard errors of the full fit; refitted (n,) bool.
     """
 
     fit: Fit = field(repr=False)
     n_sites: int
     observed: np.ndarray = field(repr=False)
     starts: np.ndarray = field(repr=False)
-    horizon: int
-    gap: int
     losses: np.ndarray = field(repr=False)
-    joint: np.ndarray = field(repr=False)
     params: np.ndarray = field(repr=False)
     errors: np.ndarray = field(repr=False)
     refitted: np.ndarray = field(repr=False)
@@ -66,7 +61,8 @@ class FutureLosses(HeldOutLosses):
     method = "leave_future_out"
 
     @property
-    def _n_folds(self):
+    def n_folds(self) -> int:
+        """How many folds there are."""
         return len(self.starts)
 
     @property
@@ -75,13 +71,12 @@ class FutureLosses(HeldOutLosses):
 
     @property
     def _pairs(self):
-        fold, step = np.nonzero(~np.isnan(self.losses))
-        return fold, self.starts[fold] + step, self.losses[fold, step]
+        return np.arange(len(self.starts)), self.starts, self.losses
 
     def folds(self, rows: Any = slice(None)) -> Folds:
         """The `Folds` of some origins, for exact refits; those of all may fill the memory."""
         starts = self.starts[rows]
-        return future_folds(self.n_sites, starts, self.horizon, self.gap, self.observed)
+        return future_folds(self.n_sites, starts, 1, observed=self.observed)
 
 
 class _Anchor(NamedTuple):
@@ -95,35 +90,29 @@ def _part(futures, part):
 
 
 def _moved(futures, moves):
-    """log p of the windows after moves (n, D) of params, to first order."""
-    return futures.log_p + np.einsum("nmd,nd->nm", futures.slopes, moves)
+    """log p after moves (n, D) of params, to first order."""
+    return futures.log_p + np.einsum("nd,nd->n", futures.slopes, moves)
 
 
 @declared
-def leave_future_out(
-    fit: AFit,
-    starts: Sequence[int],
-    horizon: Count = 1,  # None would score all from a start on
-    gap: int = 0,
-    anchors: int = 8,
-) -> FutureLosses:
-    """Score each window {t, ..., t + horizon - 1} given all sites before t - gap, t in `starts`.
+def leave_future_out(fit: AFit, starts: Sequence[int], anchors: int = 8) -> FutureLosses:
+    """Score each site t in `starts` given all sites before it.
 
     For an `HMM` of one sequence with sites="steps", and `PoissonTraffic`. The losses are those of
-    `exact` on `folds.leave_future_out(n_sites, starts, horizon, gap)`, for the price of at most
-    `anchors` refits and as many passes through the series. Half of the refits are spread evenly;
-    the others go where the estimated error is above half a standard error and largest. Warns
-    `UnreliableOrigins` where some remain.
+    `exact` on `folds.leave_future_out(n_sites, starts, 1)`, for the price of at most `anchors`
+    refits and as many passes through the series. Half of the refits are spread evenly; the others
+    go where the estimated error is above half a standard error and largest. Warns
+    `UnreliableOrigins` where some remain. For windows or a gap, use `exact` on such folds.
 
     Raises
     ------
-    ValueError : starts that do not ascend, leave no room for gap and horizon, have nothing observed
-        in their window, or come too early for a fit
+    ValueError : starts that do not ascend, are not observed, or come too early for a fit
     TypeError : a model that is no series in time
     """
     started = time.perf_counter()
-    fit.warn_unconverged("leave_future_out")
-    origins = _Origins(fit, starts, horizon, gap)
+    if not fit.newton_decrement <= TOLERANCE:
+        fit.warn_unconverged("leave_future_out")
+    origins = _Origins(fit, starts)
     n = len(origins.starts)
     anchors = check_whole("anchors", anchors, min(n, 2))
     first = np.linspace(0, n - 1, max(2, -(-anchors // 2)))
@@ -136,16 +125,16 @@ def leave_future_out(
 class _Origins:
     """What is known of every origin so far."""
 
-    def __init__(self, fit, starts, horizon, gap):
+    def __init__(self, fit, starts):
         self.derivatives = fit.derivatives
         self.n_sites = fit.model.n_sites
         self.fit = fit
         self.observed = observed_mask(self.n_sites, self.derivatives.defaults.observed)
-        self.starts, *self.window = check_windows(starts, self.n_sites, horizon, gap)
+        self.starts, _, _ = check_windows(starts, self.n_sites, 1, 0)
         self._check()
         n = len(self.starts)
         self.params = np.empty((n, len(fit.params)))
-        self.log_p = np.empty((n, 1 if horizon == 1 else 1 + horizon))
+        self.log_p = np.empty(n)
         self.errors = np.zeros(n)
         self.tried = np.zeros(n, bool)
         self.anchors = {}  # of the tried rows, those whose refits converged
@@ -158,22 +147,22 @@ class _Origins:
 
     def _check(self):
         if not len(self.starts):
-            raise ValueError("no starts: give the first site of each window")
+            raise ValueError("no starts: give the sites to score")
         if (np.diff(self.starts) <= 0).any():
             raise ValueError("starts must ascend, each a site of its own")
-        seen = np.append(0, np.cumsum(self.observed))
-        futures(self.derivatives, self.fit.params, self.starts[:1], *self.window)  # a series?
+        futures(self.derivatives, self.fit.params, self.starts[:1])  # is it a series?
         if self.derivatives.matrix_free:
             n_params = len(self.fit.params)
             raise ValueError(f"{n_params} parameters: raise dense_limit, to form Hessians")
-        empty = seen[self.starts + self.window[0]] == seen[self.starts]
-        if empty.any():
-            first = f"{empty.sum()} windows, the first at site {self.starts[np.argmax(empty)]}"
-            raise ValueError(f"nothing is observed in {first}: drop them")
-        least = future_folds(self.n_sites, self.starts[:1], *self.window, self.observed)
-        self.derivatives.defaults.check_folds(least)  # later ones leave more
+        missing = self.starts[~self.observed[self.starts]]
+        if missing.size:
+            raise ValueError(f"{missing.size} starts are not observed, such as {missing[0]}")
+        self.derivatives.defaults.check_folds(self._folds([0]))  # later ones leave more
 
-    def worst(self, n_more):
+    def _folds(self, rows):
+        return future_folds(self.n_sites, self.starts[rows], 1, observed=self.observed)
+
+    def worst(self, n_more: int):
         """Rows with the largest errors above the limit, at most one between two refits."""
         errors = self.open
         rows = np.array([a + np.argmax(errors[a : b + 1]) for a, b in pairwise(self._ends())])
@@ -188,7 +177,7 @@ class _Origins:
     def refit(self, rows):
         """Refit some rows, and step to all others anew. The first and the last must converge."""
         self.tried[rows] = True
-        folds = future_folds(self.n_sites, self.starts[rows], *self.window, self.observed)
+        folds = self._folds(rows)
         found = refit_folds(self.fit, folds, TOLERANCE)
         good = np.flatnonzero(found.converged)
         self.derivatives.defaults.check_refits(found.params[good], folds[good])
@@ -197,7 +186,7 @@ class _Origins:
             self.anchors[int(rows[i])] = self._anchor(found.params[i], folds[i])
         for end in {0, len(self.starts) - 1}.difference(self.anchors):
             start = self.starts[end]
-            n_before = self.observed[: start - self.window[1]].sum()
+            n_before = self.observed[:start].sum()
             sites = f"the {n_before} sites before {start}"
             raise ValueError(f"no refit to {sites} converges: start later, or simplify the model")
         self._step()
@@ -214,7 +203,7 @@ class _Origins:
         before = None
         for i, end in enumerate(ends):
             served = self.starts[reach[i] : reach[i + 2] + 1]
-            at_end = futures(self.derivatives, self.anchors[end].params, served, *self.window)
+            at_end = futures(self.derivatives, self.anchors[end].params, served)
             if i > 0:
                 here = _part(at_end, slice(end - reach[i] + 1))
                 with one_blas_thread:  # threads would wait for each other, a column a parameter
@@ -229,19 +218,10 @@ class _Origins:
         """
         a = self.anchors[first]
         b = self.anchors[last]
-        basis = eigh(b.hessian, a.hessian)
-        starts = self.starts[first : last + 1, None]
-        share = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
-        for part in pieces(len(share), AT_ONCE):
-            rows = slice(first + part.start, first + part.stop)
-            self._interpolate(
-                rows, share[part], basis, (a, b), _part(at_a, part), _part(at_b, part)
-            )
-
-    def _interpolate(self, rows, s, basis, anchors, at_a, at_b):
-        """Some of these origins, at shares s (n, 1) of the way."""
-        curvature, V = basis
-        a, b = anchors
+        curvature, V = eigh(b.hessian, a.hessian)
+        rows = slice(first, last + 1)
+        starts = self.starts[rows, None]
+        s = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
         scale = 1.0 / (1.0 - s + s * curvature)
         g_a = (a.prior - at_a.gradient) @ V
         g_b = (b.prior - at_b.gradient) @ V
@@ -253,27 +233,21 @@ class _Origins:
         from_b = _moved(at_b, params - b.params)
         self.params[rows] = params
         self.errors[rows] = (4.0 * s * (1.0 - s))[:, 0] * distance
-        self.log_p[rows] = (1.0 - s) * from_a + s * from_b
+        self.log_p[rows] = from_a + s[:, 0] * (from_b - from_a)
 
-    def result(self, seconds):
+    def result(self, seconds: float):
         """The `FutureLosses`; warns of errors above the limit."""
-        horizon, gap = self.window
         bad = self.errors > LIMIT
         if bad.any():
             worst = f"the largest {self.errors.max():.2g} standard errors"
             message = f"{bad.sum()} of {len(bad)} origins may be off, {worst}: raise anchors"
             warn(message, UnreliableOrigins)
-        sites = self.starts[:, None] + np.arange(horizon)
-        losses = np.where(self.observed[sites], -self.log_p[:, -horizon:], np.nan)
         return FutureLosses(
             fit=self.fit,
             n_sites=self.n_sites,
             observed=self.observed,
             starts=self.starts,
-            horizon=horizon,
-            gap=gap,
-            losses=losses,
-            joint=-self.log_p[:, 0],
+            losses=-self.log_p,
             params=self.params,
             errors=self.errors,
             refitted=np.isin(np.arange(len(bad)), list(self.anchors)),

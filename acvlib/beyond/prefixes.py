@@ -1,11 +1,11 @@
-"""What follows each prefix of a chain, and the gradient of every log p(x_1..t): one forward pass.
+"""The site after each prefix of a chain, and the gradient of every log p(x_1..t): one forward pass.
 
 With u_t(k) = E[d log p(x_1..t, z_1..t) / dparams | z_t = k, x_1..t], the filter's sensitivities,
 
     d log p(x_1..t) / dparams = sum_k P(z_t = k | x_1..t) u_t(k)
     u_t(k) = sum_j P(z_t-1 = j | z_t = k, x_1..t-1) (u_t-1(j) + d log A_jk) + d log p(x_t | k)
 
-A window after a prefix goes on from copies of its filter. Time O(K^2 D) a site.
+Time O(K^2 D) a site.
 Source: Cappé, Moulines and Rydén (2005), section 10.2.
 """
 
@@ -46,10 +46,9 @@ class Chain(NamedTuple):
 
 
 class Futures(NamedTuple):
-    """Of n prefixes: gradient (n, D) of log p(prefix), and log p of a window after each.
+    """Of n prefixes: the gradient (n, D) of log p(prefix), and what the site after each adds.
 
-    log_p (n, m) is log p(window | prefix), and then, of a window of several sites, log p(x_t |
-    prefix) of each, 0 where missing; slopes (n, m, D) are their derivatives.
+    log_p (n,) is log p(site | prefix), 0 where it is missing; slopes (n, D) are its derivatives.
     """
 
     gradient: np.ndarray
@@ -57,10 +56,8 @@ class Futures(NamedTuple):
     slopes: np.ndarray
 
 
-def futures(
-    derivatives: Derivatives, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int
-) -> Futures:
-    """Of windows that begin at ascending starts, given all sites before the gap, at params (D,).
+def futures(derivatives: Derivatives, params: np.ndarray, starts: np.ndarray) -> Futures:
+    """Of ascending sites >= 1, given all before each, at params (D,).
 
     Raises TypeError for a model that is no series in time; ValueError where a transition, or a
     density beside forbidden ones, is so unlikely that a path would underflow.
@@ -78,14 +75,17 @@ def futures(
         least = possible.min()
         raise ValueError(f"a transition has log probability {least:.3g}: hold it, or use a prior")
     potentials = [chain.log_initial, chain.log_transition]
-    if underflows(factors(chain.log_density), potentials):
+    scaled = factors(chain.log_density)
+    if underflows(scaled, potentials):
         raise ValueError("densities underflow beside states or moves that cannot happen")
-    n_values = 1 if horizon == 1 else 1 + horizon
-    n_params = chain.initial_score.shape[1]
-    shapes = (len(starts), n_params), (len(starts), n_values), (len(starts), n_values, n_params)
-    found = Futures(*map(np.zeros, shapes))
-    _sweep(_tables(chain), starts, gap, horizon, *found)
-    return Futures(found.gradient[:, free], found.log_p, found.slopes[..., free])
+    factor, top, _ = scaled  # densities over their highest, and that
+    tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
+    tables += [np.exp(chain.log_initial), chain.initial_score]
+    tables += [np.exp(chain.log_transition), chain.transition_score]
+    shape = (len(starts), chain.initial_score.shape[1])
+    found = Futures(np.empty(shape), np.empty(len(starts)), np.empty(shape))
+    _sweep(tuple(map(np.ascontiguousarray, tables)), starts, *found)
+    return Futures(found.gradient[:, free], found.log_p, found.slopes[:, free])
 
 
 def _of_hmm(model: Any, params: np.ndarray) -> tuple[Chain, np.ndarray]:
@@ -146,81 +146,36 @@ def _of_traffic(model: Any, params: np.ndarray) -> Chain:
     )
 
 
-def _tables(chain):
-    """Densities scaled to a maximum of 1, their scale, scores and places; first law; moves."""
-    factor, top, _ = factors(chain.log_density)
-    tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
-    tables += [np.exp(chain.log_initial), chain.initial_score]
-    tables += [np.exp(chain.log_transition), chain.transition_score]
-    return tuple(map(np.ascontiguousarray, tables))
-
-
 @_jit
-def _sweep(tables, starts, gap, horizon, gradient, log_p, slopes):
-    """Fills the arrays of `Futures`.
-
-    Places 0 and 1 of p and u are the filter and its sensitivities, in turns; 2, 3 and 4 are those
-    of a window. Without a gap log p(window | prefix) is the difference between two prefixes.
-    """
-    p = np.zeros((5, len(tables[5])))
-    u = np.zeros((5, p.shape[1], gradient.shape[1]))
-    value = np.zeros(len(starts))
-    total = 0.0
-    mean = np.zeros(gradient.shape[1])
-    now = 0
-    opened = 0
-    closed = 0
-    for seen in range(1, starts[-1] - gap + (0 if gap else horizon) + 1):
-        total += _step(tables, seen - 1, True, p, u, now, 1 - now)
-        now = 1 - now
-        _mean(p, u, now, mean)
-        while opened < len(starts) and starts[opened] - gap == seen:
-            i = opened
-            opened += 1
-            value[i] = total
-            for d in range(len(mean)):
-                gradient[i, d] = mean[d]
-            if gap > 0:
-                _follow(tables, p, u, now, seen, gap, horizon, True, log_p[i, :1], slopes[i, :1])
-            if horizon > 1:
-                _follow(tables, p, u, now, seen, gap, horizon, False, log_p[i, 1:], slopes[i, 1:])
-            for h in range(slopes.shape[1]):
-                for d in range(len(mean)):
-                    slopes[i, h, d] -= mean[d]
-        while gap == 0 and closed < opened and starts[closed] + horizon == seen:
-            log_p[closed, 0] = total - value[closed]
-            for d in range(len(mean)):
-                slopes[closed, 0, d] += mean[d]
-            closed += 1
-
-
-@_jit
-def _follow(tables, p, u, now, seen, gap, horizon, together, log_p, slopes):
-    """log p of a window after the first `seen` sites: as a whole, or of each site alone."""
-    start = seen + gap
-    source = now
-    target = 2
-    for t in range(seen, start + horizon):
-        if t >= start and not together:
-            log_p[t - start] = _step(tables, t, True, p, u, source, 4)
-            _mean(p, u, 4, slopes[t - start])
-        log_norm = _step(tables, t, together and t >= start, p, u, source, target)
-        log_p[0] += log_norm if together else 0.0
-        source = target
-        target = 5 - source
-    if together:
-        _mean(p, u, source, slopes[0])
+def _sweep(tables, starts, gradient, log_p, slopes):
+    """Fills the arrays of `Futures`; p and u are the filter and its sensitivities, in turns."""
+    p = np.zeros((2, len(tables[5])))
+    u = np.zeros((2, p.shape[1], gradient.shape[1]))
+    row = 0
+    for t in range(starts[-1] + 1):
+        gain = _step(tables, t, p, u)
+        now = t % 2
+        if t == starts[row]:
+            log_p[row] = gain
+            _mean(p[now], u[now], slopes[row])
+            for d in range(slopes.shape[1]):
+                slopes[row, d] -= gradient[row, d]
+            row += 1
+        if row < len(starts) and t + 1 == starts[row]:
+            _mean(p[now], u[now], gradient[row])
 
 
 @_inline
-def _step(tables, t, seeing, p, u, source, target):
+def _step(tables, t, p, u):
     """P(z_t = k | x_1..t) and sensitivities from those of t - 1; log p(x_t | x_1..t-1).
 
-    Without seeing, or where x_t is missing, given x_1..t-1, and 0.
+    Where x_t is missing, given x_1..t-1, and 0.
     """
     row, factor, log_scale, score, places, first, first_score, transition, move_score = tables
     n_states, n_params = first_score.shape
-    r = row[t] if seeing else -1
+    target = t % 2
+    source = 1 - target
+    r = row[t]
     norm = 0.0
     for k in range(n_states):
         reach = first[k] if t == 0 else 0.0
@@ -244,10 +199,10 @@ def _step(tables, t, seeing, p, u, source, target):
 
 
 @_inline
-def _mean(p, u, place, out):
+def _mean(p, u, out):
     """sum_k p_k u_k."""
     for d in range(len(out)):
         out[d] = 0.0
-    for k in range(p.shape[1]):
+    for k in range(len(p)):
         for d in range(len(out)):
-            out[d] += p[place, k] * u[place, k, d]
+            out[d] += p[k] * u[k, d]

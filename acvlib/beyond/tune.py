@@ -1,20 +1,18 @@
 """argmin CV(alpha), by the gradient of exact cross-validation: L-BFGS on log alpha."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..checks import one_line, warn
-from ..declared import Count, declared
+from ..declared import Count, NonNegative, declared
 from ..fit import TOLERANCE
 from ..folds import Folds
 from ..methods.exact import exact
 from ..results import CVResult, Fit
 from ..trials import AllFailed, attempt
-from .cv_gradient import cv_gradient
-from .near_alpha import checked_alpha
+from .cv_gradient import Alpha, ModelOf, checked_bounds, cv_gradient
 
 REACH = 1e4  # times the start, and its inverse: bounds unless some are given
 FLAT = 1e-3  # of the first gradient: what counts as none
@@ -54,13 +52,13 @@ class Tuning:
 
 @declared
 def tune(
-    model_of: Callable[[np.ndarray], Any],
-    start: np.ndarray,
+    model_of: ModelOf,
+    start: Alpha,
     folds: Folds,
     params: np.ndarray | None = None,
     bounds: Any = None,
     max_evaluations: Count = 30,
-    tolerance: float = TOLERANCE,
+    tolerance: NonNegative = TOLERANCE,
 ) -> Tuning:
     """Minimise the exact cross-validated loss of model_of(alpha) from alpha = start.
 
@@ -91,7 +89,10 @@ def tune(
     if reason:
         result = best.result
         warn(f"tune: refits from the fit fail: {reason}", OtherOptimum)
-    _warn_elsewhere(result, best)
+    gap = abs(result.loss - best.loss)
+    if gap > SAME * _unit(best.result):
+        message = f"tune: refits from the fit give loss {result.loss:.6g}, those along alpha "
+        warn(f"{message}{best.loss:.6g}: some fold has two optima", OtherOptimum)
     ends = np.array([search.low, search.high])
     return Tuning(
         alpha=best.alpha,
@@ -109,14 +110,6 @@ def tune(
     )
 
 
-def _warn_elsewhere(result, best):
-    gap = abs(result.loss - best.loss)
-    if gap > SAME * _unit(best.result):
-        message = f"tune: refits from the fit give loss {result.loss:.6g}, those along alpha "
-        message += f"{best.loss:.6g}: some fold has two optima"
-        warn(message, OtherOptimum)
-
-
 def _unit(result):
     """The standard error of the loss, where there is one."""
     return result.se if result.se > 0.0 else max(abs(result.loss), 1e-300)
@@ -126,17 +119,16 @@ class _Search:
     """The evaluations so far, and the best of them, from whose refits the next one goes on."""
 
     def __init__(self, model_of, start, folds, params, bounds, tolerance):
-        if bounds is None:
-            given, _, _ = checked_alpha(start, (0.0, np.inf))
-            bounds = (given / REACH, given * REACH)
-        self.start, self.low, self.high = checked_alpha(start, bounds)
+        bounds = (start / REACH, start * REACH) if bounds is None else bounds
+        self.start = start
+        self.low, self.high = checked_bounds(start, bounds)
         if not (self.low.min() > 0.0 and np.isfinite(self.high).all()):
             raise ValueError(f"bounds {bounds!r:.80} must be positive and finite")
         self.settings = (model_of, folds, params, tolerance)
         self.best = None
         self.alphas, self.losses, self.rejected = [], [], []
 
-    def run(self, most):
+    def run(self, most: int):
         """(message, whether it converged) of L-BFGS."""
         from scipy.optimize import minimize  # a fifth of the time of importing acvlib
 
@@ -145,12 +137,12 @@ class _Search:
         steepness = np.linalg.norm(first[1])  # with it as unit, the first step has length one
         self.settled = self.last
 
-        def scaled(log_alpha):
+        def scaled(log_alpha: np.ndarray):
             at_start = np.array_equal(log_alpha, log_start)
             rise, slopes = first if at_start else self._evaluate(log_alpha)
             return rise / steepness, slopes / steepness
 
-        def settle(_):
+        def settle(_: Any):
             self.settled = self.last
 
         found = minimize(

@@ -1,6 +1,6 @@
 """Folds: for each one the sites omitted from the fit, and those of them that are scored.
 
-Plain k-fold scores all that it omits. A gap, a buffer, a horizon or a `TimeSeriesSplit` omit more
+Plain k-fold scores all that it omits; a gap, a horizon, a ball or a `TimeSeriesSplit` omit more
 than they score. `n_sites` is their number, or a model, which knows what its sites are and which are
 missing; folds so made are refused by a model of other sites. `observed` (n_sites,) is False where a
 site is missing: such a site is in no fold. The random schemes draw every fold independently, so
@@ -16,8 +16,8 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ..checks import check_whole
 from ..declared import Count, Flag, Number, Rng, Whole, declared
-from .checks import Flags, Fold, Known, as_fold, check_windows, numbered
-from .folds import WHOLE, Folds, ModelFolds, weights
+from .checks import Flags, Known, as_fold, check_windows, numbered, weights
+from .folds import WHOLE, Fold, Folds, ModelFolds
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
 Percent = Annotated[float, Number(above=0.0, below=100.0)]
@@ -30,9 +30,6 @@ __all__ = [
     "Folds",
     "ModelFolds",
     "balls",
-    "blocked",
-    "bootstrap_weights",
-    "by_class",
     "contiguous",
     "from_splitter",
     "iid",
@@ -45,10 +42,14 @@ __all__ = [
 ]
 
 
+def _of(known, omitted, scored=None):
+    return Folds(omitted, scored, known.n, sites=known.sites)
+
+
 def leave_one_out(n_sites: Any, observed: Flags = None) -> Folds:
     """Omit every observed site alone."""
     known = Known.of(n_sites, observed)
-    return Folds(known.numbers[:, None], None, known.n, sites=known.sites)
+    return _of(known, known.numbers[:, None])
 
 
 @declared
@@ -59,20 +60,7 @@ def k_fold(n_sites: Any, k: int, rng: Rng | None = None, observed: Flags = None)
     check_whole("k", k, 2, len(sites), f" folds of {len(sites)} sites")
     if rng is not None:
         sites = rng.permutation(sites)
-    parts = [np.sort(part) for part in np.array_split(sites, k)]
-    return Folds(parts, None, known.n, sites=known.sites)
-
-
-@declared
-def blocked(n_sites: Any, k: int, buffer: Margin = 0, observed: Flags = None) -> Folds:
-    """Part the sites into k contiguous folds; omit, unscored, `buffer` more on both sides of each.
-
-    Source: h-block cross-validation, Burman, Chow and Nolan (1994).
-    """
-    known = Known.of(n_sites, observed)
-    blocks = k_fold(n_sites, k, observed=observed)
-    omitted = [known.between(block[0] - buffer, block[-1] + buffer + 1) for block in blocks]
-    return Folds(omitted, blocks.omitted, known.n, sites=known.sites)
+    return _of(known, [np.sort(part) for part in np.array_split(sites, k)])
 
 
 def leave_future_out(
@@ -92,41 +80,24 @@ def leave_future_out(
     firsts, horizon, gap = check_windows(starts, known.n, horizon, gap)
     omitted = [known.between(start - gap, known.n) for start in firsts]
     scored = [known.between(start, start + (horizon or known.n)) for start in firsts]
-    return Folds(omitted, scored, known.n, sites=known.sites)
+    return _of(known, omitted, scored)
 
 
 @declared
-def by_class(classes: np.ndarray, per_fold: int, rng: Rng, observed: Flags = None) -> Folds:
-    """Part the sites so that a class (n_sites,) is omitted whole, `per_fold` classes together."""
-    parts = _sites_of("classes", classes, observed)
-    n = len(parts)
-    per_fold = check_whole("per_fold", per_fold, 1, n - 1, f" of {n} classes")
-    labels = list(parts)
-    drawn = np.array_split(rng.permutation(n), -(-n // per_fold))
-    omitted = [np.sort(np.concatenate([parts[labels[c]] for c in some])) for some in drawn]
-    names = [", ".join(str(labels[c]) for c in some) for some in drawn]
-    return Folds(omitted, None, len(classes), names)
-
-
 def leave_group_out(
-    labels: np.ndarray, lengths: Sequence[int] | None = None, observed: Flags = None
+    labels: Any,
+    lengths: Sequence[int] | None = None,
+    observed: Flags = None,
+    per_fold: Count = 1,
+    rng: Rng | None = None,
 ) -> Folds:
-    """Omit all sites of a group (an individual, a session), a fold for each, in label order.
+    """Omit all sites of a group (an individual, a session, a class), a fold for each.
 
     labels: of each site, or, given the lengths (of sequences, in sites), of each sequence: several
-    sessions of an individual have its label.
+    sessions of an individual have its label. per_fold: how many groups are omitted together, in
+    the order of their labels, or as drawn by `rng`.
     """
-    parts = _sites_of("labels", labels, observed, lengths)
-    if len(parts) < 2:
-        only = next(iter(parts))
-        raise ValueError(f"one group, {only!r}, has all sites: nothing would be left to fit")
-    n_sites = len(labels) if lengths is None else int(np.sum(lengths))
-    return Folds(list(parts.values()), None, n_sites, list(parts))
-
-
-def _sites_of(name, labels, observed, lengths=None):
-    """The observed sites of each label, in order."""
-    numbers, names = numbered(name, labels)
+    numbers, names = numbered("labels", labels)
     if lengths is not None:
         sizes = as_fold(lengths, "lengths")
         if sizes.shape != numbers.shape or (sizes < 1).any():
@@ -135,7 +106,19 @@ def _sites_of(name, labels, observed, lengths=None):
     sites = Known.of(len(numbers), observed).numbers
     sites = sites[np.argsort(numbers[sites], kind="stable")]
     parts = np.split(sites, np.flatnonzero(np.diff(numbers[sites])) + 1)
-    return {names[numbers[part[0]]]: part for part in parts}
+    n = len(parts)
+    if n < 2:
+        only = names[numbers[sites[0]]]
+        raise ValueError(f"one group, {only!r}, has all sites: nothing would be left to fit")
+    check_whole("per_fold", per_fold, 1, n - 1, f" of {n} groups")
+    order = np.arange(n) if rng is None else rng.permutation(n)
+    omitted = []
+    shown = []
+    for together in np.array_split(order, -(-n // per_fold)):
+        omitted.append(np.sort(np.concatenate([parts[group] for group in together])))
+        chosen = [names[numbers[parts[group][0]]] for group in together]
+        shown.append(chosen[0] if per_fold == 1 else ", ".join(map(str, chosen)))
+    return Folds(omitted, None, len(numbers), shown)
 
 
 @declared
@@ -149,8 +132,7 @@ def iid(n_sites: Any, percent: Percent, n_folds: Drawn, rng: Rng, observed: Flag
     size = int(percent * len(sites) / 100)  # in this order: 0.29 * 100 is less than 29
     if size == 0:
         raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
-    drawn = [np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)]
-    return Folds(drawn, None, known.n, sites=known.sites)
+    return _of(known, [np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)])
 
 
 @declared
@@ -168,8 +150,7 @@ def contiguous(
     before = np.append(0, np.cumsum(known.observed))  # how many sites are observed before each
     ends = length + np.flatnonzero(before[length + 1 :] > before[: known.n - length])
     drawn = rng.choice(ends, n_folds)
-    blocks = [known.between(end - length, end + 1) for end in drawn]
-    return Folds(blocks, None, known.n, sites=known.sites)
+    return _of(known, [known.between(end - length, end + 1) for end in drawn])
 
 
 def from_splitter(
@@ -188,13 +169,16 @@ def from_splitter(
         raise ValueError(f"X is {X!r:.60}: it must have a row for each site")
     n_sites = X.shape[0] if hasattr(X, "shape") else len(X)
     mask = Known.of(n_sites, observed).observed
-    is_splitter = hasattr(cv, "split") and not isinstance(cv, str)
-    if not is_splitter and (isinstance(cv, str) or not hasattr(cv, "__iter__")):
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        pairs = cv.split(X, y, groups)
+    elif isinstance(cv, str) or not hasattr(cv, "__iter__"):
         rows = np.arange(n_sites)
-        cv = [(np.delete(rows, test), test) for test in k_fold(n_sites, cv)]
+        pairs = [(np.delete(rows, test), test) for test in k_fold(n_sites, cv)]
+    else:
+        pairs = pairs_of(cv)
     omitted = []
     scored = []
-    for number, (train, test) in enumerate(cv.split(X, y, groups) if is_splitter else pairs_of(cv)):
+    for number, (train, test) in enumerate(pairs):
         left_out = weights(n_sites, train)
         test = as_fold(test, "the test set")
         repeats = left_out.sum() + len(train) > n_sites
@@ -287,10 +271,3 @@ def _joined(n_sites, edges):
     if (pairs.sizes != 2).any() or (joined.data[apart] > 1).any():
         raise ValueError("edges must be integers (m, 2), two sites a row, each edge once")
     return (joined + eye_array(n_sites)).tocsr().sign()
-
-
-@declared
-def bootstrap_weights(n_sites: Count, n_resamples: Count, rng: Rng) -> np.ndarray:
-    """How often each site is drawn, (n_resamples, n_sites): multinomial, rows sum to n_sites."""
-    shares = np.full(n_sites, 1.0 / n_sites)
-    return rng.multinomial(n_sites, shares, size=n_resamples).astype(float)

@@ -1,17 +1,12 @@
-"""Sites, flags and labels as users give them: what is taken, and what is wrong with the rest.
-
-The sites of all folds are checked end to end: a look at each fold takes ten times as long.
-"""
+"""Sites, flags and labels as users give them: what is taken, and what is wrong with the rest."""
 
 from contextlib import suppress
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..checks import MOST, check_whole, real_array
-from ..declared import Check, Sizes
 
-Sites = Any  # a list of integer arrays, or a table (n_folds, size)
 Flags = np.ndarray | None
 
 NOT_SITES = "is not a non-empty 1-d array of site numbers"
@@ -34,8 +29,7 @@ class Known(NamedTuple):
         n = check_whole("n_sites", getattr(n_sites, "n_sites", n_sites), 1)
         observed = getattr(n_sites, "observed", None) if observed is None else observed
         kind = getattr(n_sites, "sites", "")
-        mask = np.ones(n, bool) if observed is None else observed_mask(n, observed)
-        return cls(n, mask, kind if isinstance(kind, str) else "")
+        return cls(n, observed_mask(n, observed), kind if isinstance(kind, str) else "")
 
     @property
     def numbers(self) -> np.ndarray:
@@ -48,26 +42,6 @@ class Known(NamedTuple):
         return start + np.flatnonzero(self.observed[start:end])
 
 
-def one_fold(sites: Any, n_sites: int) -> np.ndarray:
-    """Copy the sites of one fold; ValueError for a repeated one, and for one that is not there."""
-    fold = as_fold(sites, "the fold")
-    check_range([fold], n_sites)
-    different, counts = np.unique(fold, return_counts=True)
-    if len(different) < len(fold):
-        raise ValueError(f"the fold holds site {different[counts > 1][0]} more than once")
-    return fold
-
-
-class InModel(Check):
-    """Sites of a model, none twice, of its `n_sites`."""
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> np.ndarray:
-        return one_fold(value, sizes.of("n_sites"))
-
-
-Fold = Annotated[np.ndarray, InModel()]
-
-
 def as_fold(sites: Any, name: str, ndim: int = 1) -> np.ndarray:
     """Copy the sites of one fold (size,), or of a table of folds, as int64."""
     try:
@@ -75,76 +49,13 @@ def as_fold(sites: Any, name: str, ndim: int = 1) -> np.ndarray:
     except ValueError:  # its entries differ in length
         array = np.empty(2, object)
     if array.ndim != ndim or not (array.dtype.kind in "iu" or array.size == 0):
-        given = f"{array.dtype} of shape {array.shape}"
-        raise ValueError(f"{name} {NOT_SITES}, but {given}.{REMEDY}")
+        got = f"{array.dtype} of shape {array.shape}"
+        raise ValueError(f"{name} {NOT_SITES}, but {got}.{REMEDY}")
     if isinstance(sites, np.ma.MaskedArray):
         raise ValueError(f"{name} is a masked array: give its .compressed() numbers")
     if array.dtype.kind == "u":
         array = np.minimum(array, np.uint64(MOST))  # unsigned integers may wrap
     return np.array(array, np.int64)
-
-
-def as_sites(folds: Any, n_sites: int) -> Sites:
-    """Copy folds of distinct sites: a table as a table, else as a list of arrays (size,)."""
-    dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
-    if hasattr(folds, "keys") or not hasattr(folds, "__iter__") or dimensions == 0:
-        given = type(folds).__name__
-        raise ValueError(f"folds are {given}, whose keys or digits are no folds.{REMEDY}")
-    if dimensions == 2 and folds.dtype.kind in "iu":
-        copied: Sites = as_fold(folds, "folds", 2)
-    else:
-        copied = [as_fold(sites, f"fold {number}") for number, sites in enumerate(folds)]
-    every = check_range(copied, n_sites)
-    keys = every.keys()
-    if not (np.diff(keys) > 0).all():
-        repeated = np.ones(len(keys), bool)
-        repeated[np.unique(keys, return_index=True)[1]] = False
-        every.refuse(repeated, "holds site {} more than once")
-    return copied
-
-
-class EndToEnd(NamedTuple):
-    """The sites of all folds, one fold after the other, and the size of each fold."""
-
-    sites: np.ndarray
-    sizes: np.ndarray
-
-    def keys(self) -> np.ndarray:
-        """One number for each (fold, site), in the order of such pairs."""
-        return np.repeat(MOST * np.arange(len(self.sizes)), self.sizes) + self.sites
-
-    def refuse(self, bad: np.ndarray, says: str) -> None:
-        """Raise ValueError for the first bad one of the sites, or of the sizes if none is said."""
-        for place in np.flatnonzero(bad)[:1]:
-            of_sites = "{}" in says
-            fold = np.searchsorted(np.cumsum(self.sizes), place, "right") if of_sites else place
-            raise ValueError(f"fold {fold} {says.format(self.sites[place] if of_sites else '')}")
-
-
-def end_to_end(folds: Sites) -> EndToEnd:
-    """The folds' sites in one array."""
-    if isinstance(folds, np.ndarray):
-        return EndToEnd(folds.ravel(), np.full(*folds.shape))
-    sizes = np.array([len(sites) for sites in folds], int)
-    return EndToEnd(np.concatenate([np.empty(0, int), *folds]), sizes)
-
-
-def check_range(folds: Sites, n_sites: int) -> EndToEnd:
-    """The folds end to end. Raises ValueError for a site that is none of 0 ... n_sites - 1."""
-    every = end_to_end(folds)
-    outside = (every.sites < 0) | (every.sites >= n_sites)
-    every.refuse(outside, f"holds site {{}}, outside 0 ... {n_sites - 1}")
-    return every
-
-
-def check_scored(omitted: Sites, scored: Sites) -> None:
-    """Raise ValueError where a fold scores a site that it does not omit."""
-    if len(omitted) != len(scored):
-        raise ValueError(f"{len(omitted)} folds are omitted, {len(scored)} are scored")
-    every = end_to_end(scored)
-    held_out = np.isin(every.keys(), end_to_end(omitted).keys())
-    reason = "a site that was fitted cannot be held out"
-    every.refuse(~held_out, f"scores site {{}}, which it does not omit from the fit: {reason}")
 
 
 def observed_mask(n_sites: int, observed: Flags) -> np.ndarray:
@@ -177,7 +88,8 @@ def numbered(name: str, labels: Any) -> tuple[np.ndarray, list]:
     except (TypeError, ValueError):  # lists, arrays, pandas.NA
         usable = False
     if not usable:
-        raise ValueError(f"{name} of shape {np.shape(labels)}: give one a site, none of them nan")
+        shape = getattr(labels, "shape", (len(values),))
+        raise ValueError(f"{name} of shape {shape}: give one a site, none of them nan")
     order = list(dict.fromkeys(values))
     with suppress(TypeError):  # of several types
         order = sorted(order)
@@ -197,3 +109,14 @@ def check_windows(
         bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
         raise ValueError(f"fold {number} starts at site {sites[number]}: must be {bounds}")
     return sites, horizon, gap
+
+
+def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
+    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
+    w = np.ones(check_whole("n_sites", n_sites, 1))
+    omitted = as_fold(sites, "the set of sites")
+    if omitted.size and (omitted.min() < 0 or omitted.max() >= n_sites):
+        outside = omitted[(omitted < 0) | (omitted >= n_sites)][0]
+        raise ValueError(f"the set holds site {outside}, outside 0 ... {n_sites - 1}")
+    w[omitted] = 0.0
+    return w

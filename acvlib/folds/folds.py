@@ -9,17 +9,75 @@ from scipy.sparse import csr_matrix
 
 from ..checks import MOST, check_kind, check_whole
 from ..declared import Check, Sizes
-from .checks import (
-    NOT_SITES,
-    Flags,
-    Known,
-    Sites,
-    as_fold,
-    as_sites,
-    check_range,
-    check_scored,
-    end_to_end,
-)
+from .checks import NOT_SITES, REMEDY, Flags, Known, as_fold
+
+
+class Sites(Sequence):
+    """A list of arrays, the sites of each fold: all of them end to end, and how many each has."""
+
+    def __init__(self, sites: np.ndarray, sizes: np.ndarray):
+        self.sites = sites
+        self.sizes = sizes
+        self.ends = np.append(0, np.cumsum(sizes))
+
+    @classmethod
+    def of(cls, folds: Any, n_sites: int = MOST) -> "Sites":
+        """Copy a sequence or a table of folds; ValueError unless each is a set of these sites."""
+        if isinstance(folds, Sites):
+            return folds
+        dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
+        if hasattr(folds, "keys") or not hasattr(folds, "__iter__") or dimensions == 0:
+            kind = type(folds).__name__
+            raise ValueError(f"folds are {kind}, whose keys or digits are no folds.{REMEDY}")
+        if dimensions == 2 and folds.dtype.kind in "iu":
+            table = as_fold(folds, "folds", 2)
+            copied = cls(table.ravel(), np.full(*table.shape))
+        else:
+            arrays = [as_fold(sites, f"fold {number}") for number, sites in enumerate(folds)]
+            sizes = np.array([len(sites) for sites in arrays], int)
+            copied = cls(np.concatenate([np.empty(0, np.int64), *arrays]), sizes)
+        copied.check_range(n_sites)
+        keys = copied.keys
+        if not (np.diff(keys) > 0).all():
+            repeated = np.ones(len(keys), bool)
+            repeated[np.unique(keys, return_index=True)[1]] = False
+            copied.refuse(repeated, "holds site {} more than once")
+        return copied
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, int | np.integer):
+            number = range(len(self))[rows]
+            return self.sites[self.ends[number] : self.ends[number + 1]]
+        numbers = np.arange(len(self))[rows]
+        sizes = self.sizes[numbers]
+        shift = self.ends[numbers] - (np.cumsum(sizes) - sizes)
+        return Sites(self.sites[np.arange(sizes.sum()) + np.repeat(shift, sizes)], sizes)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return map(self.sites.__getitem__, map(slice, self.ends[:-1], self.ends[1:]))
+
+    @property
+    def keys(self) -> np.ndarray:
+        """One number for each (fold, site), in the order of such pairs."""
+        return np.repeat(MOST * np.arange(len(self)), self.sizes) + self.sites
+
+    def check_range(self, n_sites: int) -> None:
+        """Raise ValueError for a site that is none of 0 ... n_sites - 1."""
+        outside = (self.sites < 0) | (self.sites >= n_sites)
+        self.refuse(outside, f"holds site {{}}, outside 0 ... {n_sites - 1}")
+
+    def refuse(self, bad: np.ndarray, says: str) -> None:
+        """Raise ValueError for the first bad one of the sites, or of the folds if none is said."""
+        if not bad.any():
+            return
+        place = np.argmax(bad)
+        if "{}" in says:
+            says = says.format(self.sites[place])
+            place = np.searchsorted(self.ends, place, "right") - 1
+        raise ValueError(f"fold {place} {says}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +94,8 @@ class Folds:
     (n_folds,): the user's name of each fold, such as the group that it leaves out, or None.
     """
 
-    omitted: Sites
-    scored: Sites = None
+    omitted: Any
+    scored: Any = None
     n_sites: int | None = None
     labels: Any = None
     sites: str = ""
@@ -46,12 +104,15 @@ class Folds:
         if isinstance(self.omitted, Folds):
             raise ValueError("these are Folds already: use them as they are")
         n_sites = MOST if self.n_sites is None else check_whole("n_sites", self.n_sites, 1)
-        omitted = as_sites(self.omitted, n_sites)
+        omitted = Sites.of(self.omitted, n_sites)
         scored = omitted
         if self.scored is not None:
-            scored = as_sites(self.scored, MOST)
-            check_scored(omitted, scored)
-            scored = omitted if _same(omitted, scored) else scored
+            scored = Sites.of(self.scored)
+            if len(omitted) != len(scored):
+                raise ValueError(f"{len(omitted)} folds are omitted, {len(scored)} are scored")
+            reason = "which it does not omit from the fit: what was fitted cannot be held out"
+            scored.refuse(~np.isin(scored.keys, omitted.keys), f"scores site {{}}, {reason}")
+            scored = omitted if np.array_equal(omitted.keys, scored.keys) else scored
         labels = self.labels
         if labels is not None:
             labels = np.empty(len(self.labels), object)  # numbers and texts stay what they are
@@ -76,39 +137,31 @@ class Folds:
             raise ValueError(f"{made}: {remedy}")
         if not len(folds):
             raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
-        every = check_range(folds.omitted, known.n)
+        omitted = folds.omitted
+        omitted.check_range(known.n)
         n_observed = known.observed.sum()
         everything = f"leaves out all {n_observed} observed sites: nothing is left to fit"
-        every.refuse(every.sizes == 0, f"{NOT_SITES}: it is empty")
-        every.refuse(~known.observed[every.sites], "holds site {}, which is missing: drop it")
-        every.refuse(every.sizes == n_observed, everything)
-        if folds.scored is not folds.omitted:
-            scores = end_to_end(folds.scored)
-            scores.refuse(scores.sizes == 0, "scores no site: drop it")
+        omitted.refuse(omitted.sizes == 0, f"{NOT_SITES}: it is empty")
+        omitted.refuse(~known.observed[omitted.sites], "holds site {}, which is missing: drop it")
+        omitted.refuse(omitted.sizes == n_observed, everything)
+        folds.scored.refuse(folds.scored.sizes == 0, "scores no site: drop it")
         return folds
 
     def __repr__(self) -> str:
         few = self.scored is not self.omitted
-        scored = f", {_span(end_to_end(self.scored).sizes)} of them scored" if few else ""
+        scored = f", {_span(self.scored.sizes)} of them scored" if few else ""
         return f"Folds({len(self):,} folds of {_span(self.sizes)} sites{scored})"
 
     def __len__(self) -> int:
         return len(self.omitted)
 
     def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, int | np.integer):
-            return self.omitted[rows]
-        numbers = np.arange(len(self))[rows]
-
-        def part_of(sites: Sites) -> Sites:
-            if isinstance(sites, np.ndarray):
-                return sites[numbers]
-            return [sites[number] for number in numbers]
-
-        omitted = part_of(self.omitted)
-        scored = omitted if self.scored is self.omitted else part_of(self.scored)
+        omitted = self.omitted[rows]
+        if isinstance(omitted, np.ndarray):
+            return omitted
+        scored = omitted if self.scored is self.omitted else self.scored[rows]
         part = object.__new__(Folds)  # a part of what was checked needs no other check
-        labels = None if self.labels is None else self.labels[numbers]
+        labels = None if self.labels is None else self.labels[rows]
         part.__dict__.update(self.__dict__, omitted=omitted, scored=scored, labels=labels)
         return part
 
@@ -116,42 +169,48 @@ class Folds:
         return iter(self.omitted)
 
     @property
-    def table(self) -> np.ndarray | None:
-        """The omitted sites as an array (n_folds, size), where they are held as one."""
-        return self.omitted if isinstance(self.omitted, np.ndarray) else None
-
-    @property
     def sizes(self) -> np.ndarray:
         """How many sites each fold omits, (n_folds,)."""
-        return end_to_end(self.omitted).sizes
+        return self.omitted.sizes
 
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
-        check_whole("n_sites", n_sites, 1)
-        sites, sizes = check_range(self.omitted, n_sites)
-        ends = np.append(0, np.cumsum(sizes))
-        return csr_matrix((np.ones(len(sites)), sites, ends), (len(self), n_sites))
+        omitted = self.omitted
+        if n_sites != self.n_sites:
+            omitted.check_range(check_whole("n_sites", n_sites, 1))
+        ones = np.ones(len(omitted.sites))
+        return csr_matrix((ones, omitted.sites, omitted.ends), (len(omitted.sizes), n_sites))
 
-    def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray] | np.ndarray:
         """Take from the losses of all omitted sites, fold by fold, those of the scored sites."""
         if self.scored is self.omitted:
             return losses
-        picked = []
-        for each, omitted, scored in zip(losses, self.omitted, self.scored, strict=True):
-            order = np.argsort(omitted, kind="stable")
-            places = np.searchsorted(omitted, scored, sorter=order)
-            picked.append(np.asarray(each)[order[places]])
-        return picked
+        keys = self.omitted.keys
+        order = np.argsort(keys, kind="stable")
+        places = np.searchsorted(keys, self.scored.keys, sorter=order)
+        return self.split(np.concatenate(losses)[order[places]])
 
     def split(self, losses: np.ndarray) -> Sequence[np.ndarray] | np.ndarray:
         """Part losses of the scored sites, end to end, into those of each fold."""
-        if isinstance(self.scored, np.ndarray):
-            return losses.reshape(self.scored.shape)
-        return np.split(losses, np.cumsum(end_to_end(self.scored).sizes)[:-1])
+        sizes = self.scored.sizes
+        if (sizes == sizes[0]).all():
+            return losses.reshape(len(sizes), sizes[0])
+        return np.split(losses, self.scored.ends[1:-1])
 
     def same_as(self, other: "Folds") -> bool:
-        """Whether both omit and score the same sites."""
-        return _same(self.omitted, other.omitted) and _same(self.scored, other.scored)
+        """Whether both omit and score the same sites, in the same order."""
+        pairs = (self.omitted, other.omitted), (self.scored, other.scored)
+        return all(np.array_equal(a.keys, b.keys) and len(a) == len(b) for a, b in pairs)
+
+
+class InModel(Check):
+    """Sites of a model, none twice, of its `n_sites`."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> np.ndarray:
+        return Sites.of([value], sizes.of("n_sites")).sites
+
+
+Fold = Annotated[np.ndarray, InModel()]
 
 
 class OfModel(Check):
@@ -165,17 +224,6 @@ class OfModel(Check):
 ModelFolds = Annotated[Folds, OfModel()]
 
 
-def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
-    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
-    check_whole("n_sites", n_sites, 1)
-    omitted = as_fold(sites, "the set of sites")
-    w = np.ones(n_sites)
-    if omitted.size and (omitted.min() < 0 or omitted.max() >= n_sites):
-        check_range([omitted], n_sites)  # which raises
-    w[omitted] = 0.0
-    return w
-
-
 def emptied(folds: Folds, members: np.ndarray) -> tuple[int, int] | None:
     """(fold, kind) of the first fold that omits every member of a kind; None where none does.
 
@@ -187,11 +235,6 @@ def emptied(folds: Folds, members: np.ndarray) -> tuple[int, int] | None:
     left = counts - folds.indicator(len(members)) @ members.astype(float)
     gone = np.argwhere(left == 0.0)
     return (int(gone[0, 0]), int(gone[0, 1])) if len(gone) else None
-
-
-def _same(a, b):
-    """Whether two lists of folds hold the same sites in the same order."""
-    return all(map(np.array_equal, end_to_end(a), end_to_end(b)))
 
 
 def _span(sizes):

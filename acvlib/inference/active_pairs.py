@@ -47,12 +47,6 @@ class ActivePairs:
     ahead: np.ndarray
     joint: np.ndarray
 
-    @property
-    def contested(self) -> np.ndarray:
-        """(P,) whether the frame has another active pair: if not, its state is certain."""
-        sizes = np.diff(self.first)
-        return np.repeat(sizes > 1, sizes)
-
 
 def active_pairs(smoothed: Smoothed, starts: np.ndarray, threshold: float) -> ActivePairs:
     """The pairs whose posterior is above the threshold."""
@@ -60,7 +54,10 @@ def active_pairs(smoothed: Smoothed, starts: np.ndarray, threshold: float) -> Ac
     first = np.searchsorted(frame, np.arange(starts[-1] + 1))
     n_before = np.diff(first, prepend=0)[:-1]  # active pairs of the frame before
     n_before[starts[:-1]] = 0
-    source, target = _links(frame, first, n_before)
+    n_links = n_before[frame]  # into each pair, from every pair of the frame before
+    target = np.repeat(np.arange(len(frame)), n_links)
+    number = np.arange(len(target)) - (np.cumsum(n_links) - n_links)[target]
+    source = first[frame[target] - 1] + number
     gamma = smoothed.gamma[frame, state]
     n_states = smoothed.gamma.shape[1]
     move = state[source] * n_states + state[target]
@@ -85,15 +82,6 @@ def active_pairs(smoothed: Smoothed, starts: np.ndarray, threshold: float) -> Ac
         ahead=_shares(joint, source),
         joint=joint,
     )
-
-
-def _links(frame, first, n_before):
-    """Every pair of one frame with every pair of the next: (source, target)."""
-    n_links = n_before[frame]  # into each pair
-    target = np.repeat(np.arange(len(frame)), n_links)
-    before = np.cumsum(n_links) - n_links
-    number = np.arange(len(target)) - before[target]  # among the links into the same pair
-    return first[frame[target] - 1] + number, target
 
 
 def _shares(weights, group):

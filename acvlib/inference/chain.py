@@ -4,23 +4,30 @@
 
 Two primitives suffice for second derivatives: the gradient of log Z is the marginals, and the
 Hessian of log Z is symmetric, so the reverse-mode product of the marginals is their directional
-derivative. Potentials must be finite: a weight of 0 times -inf is nan. Reverse mode only. It is the
-reference that the kernels of `smoothing` and `two_state` are tested against.
+derivative: the imaginary part after an imaginary step, whose square is lost. Potentials must be
+finite: a weight of 0 times -inf is nan. Reverse mode only. It is the reference that the kernels of
+`smoothing` are tested against.
 
 Shapes: node (T, K), edge (T - 1, K, K); marginals likewise. Cost O(T K^2) for each function. What
 runs forward in time serves backward too, with the chain reversed.
-Source: Ghosh et al. (2020), Appendix D, with Z(theta, w) left out as there; tangent after Louis
-(1982).
+Source: Ghosh et al. (2020), Appendix D, with Z(theta, w) left out as there.
 """
 
+from collections.abc import Callable
 from functools import reduce
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.extend import defvjp_argnums, primitive
+from autograd.extend import defvjp, primitive
 from numba import njit
+from scipy.special import logsumexp
 
-from ..checks import real_or_box
+from ..checks import check_kind, real_or_box
+from ..folds import weights as fold_weights
+from ..folds.folds import Sites
+from ..weighting import check, keep_latents
+
+STEP = 1e-30
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -28,11 +35,11 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 @_jit
 def _log_sum(terms):
     """log sum exp, for terms of any size; of -inf alone, -inf."""
-    top = terms.max()
+    top = terms.real.max()
     if top == -np.inf:
-        return top
-    total = 0.0
-    for x in terms:
+        return terms[0]
+    total = np.exp(terms[0] - top)
+    for x in terms[1:]:
         total += np.exp(x - top)
     return top + np.log(total)
 
@@ -42,15 +49,15 @@ def _filter(node, edge):
     """Logarithms of the normalised forward messages (T, K), and log Z."""
     n_sites, n_states = node.shape
     messages = node.copy()
-    reach = np.empty(n_states)
-    log_z = 0.0
+    reach = np.empty_like(node[0])
+    log_z = np.zeros(1, node.dtype)[0]
     for t in range(n_sites):
         for j in range(n_states if t > 0 else 0):
             for i in range(n_states):
                 reach[i] = messages[t - 1, i] + edge[t - 1, i, j]
             messages[t, j] += _log_sum(reach)
         log_norm = _log_sum(messages[t])
-        if log_norm > -np.inf:
+        if log_norm.real > -np.inf:
             messages[t] -= log_norm
         log_z += log_norm
     return messages, log_z
@@ -63,9 +70,10 @@ def _reversed(per_site, per_edge):
 
 def _normalised(log_rows):
     """Probabilities proportional to exp(log_rows), each row of which sums to 1."""
-    top = reduce(np.maximum, log_rows.T)  # many times as fast as a maximum over short rows
+    top = reduce(np.maximum, log_rows.real.T)  # many times as fast as a maximum over short rows
     rows = np.exp(log_rows - np.where(top > -np.inf, top, 0.0)[:, None])
-    return rows / np.maximum(sum(rows.T), np.finfo(float).tiny)[:, None]
+    total = sum(rows.T)
+    return rows / np.where(total == 0.0, 1.0, total)[:, None]
 
 
 def _checked(node, edge):
@@ -81,102 +89,125 @@ def _checked(node, edge):
     return node, edge
 
 
-def smooth(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
-    """(node marginals, edge marginals, log P(z_t | node and edge up to t), log Z)."""
-    return smooth_finite(*_checked(node, edge))
-
-
 def smooth_finite(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
-    """`smooth` unchecked, for kernels: contiguous floats whose sums are finite."""
+    """(node marginals, edge marginals, log P(z_t | node and edge up to t), log Z); unchecked."""
     past, log_z = _filter(node, edge)
     future = _filter(*_reversed(node, edge))[0][::-1]  # own node included, as in past
     with np.errstate(invalid="ignore"):  # of -inf less -inf, where a state is impossible
-        gamma = _normalised(np.where(node > -np.inf, past + (future - node), -np.inf))
+        gamma = _normalised(np.where(node.real > -np.inf, past + (future - node), -np.inf))
     pairs = past[:-1, :, None] + edge + future[1:, None]
     xi = _normalised(pairs.reshape(-1, node.shape[1] ** 2))
     return gamma, xi.reshape(edge.shape), past, log_z
 
 
-@_jit
-def _past_score(gamma, xi, d_node, d_edge):
-    """E[score of all before site t | z_t = k] (T, K), minus its posterior mean."""
-    score = np.zeros(gamma.shape)
-    n_states = gamma.shape[1]
-    for t in range(1, len(gamma)):
-        mean = 0.0
-        for j in range(n_states):
-            mass = 0.0
-            for i in range(n_states):
-                before = score[t - 1, i] + d_node[t - 1, i] + d_edge[t - 1, i, j]
-                score[t, j] += xi[t - 1, i, j] * before
-                mass += xi[t - 1, i, j]
-            score[t, j] = score[t, j] / mass if mass > 0.0 else 0.0
-            mean += gamma[t, j] * score[t, j]
-        score[t] -= mean
-    return score
+def differentiable(log_z: Callable, mean: Callable) -> tuple[Callable, Callable]:
+    """log Z of flat potentials, and its gradient, as functions that autograd follows.
+
+    Both take the potentials first, real or complex; what comes after them is fixed.
+    """
+
+    @primitive
+    def log_partition(flat: np.ndarray, *fixed):
+        return log_z(flat, *fixed)
+
+    @primitive
+    def marginals(flat: np.ndarray, *fixed):
+        return mean(flat, *fixed)
+
+    @primitive
+    def flat_tangent(flat: np.ndarray, direction: np.ndarray, *fixed):
+        """Has no derivative of its own: asking for a third one raises, and gives no silent 0."""
+        size = abs(direction).max() or 1.0
+        return mean(flat + 1j * STEP / size * direction, *fixed).imag * (size / STEP)
+
+    def by_marginals(ans: np.ndarray, flat: np.ndarray, *fixed):
+        return lambda g: g * marginals(flat, *fixed)
+
+    def by_tangent(ans: np.ndarray, flat: np.ndarray, *fixed):
+        return lambda g: flat_tangent(flat, g, *fixed)
+
+    defvjp(log_partition, by_marginals, argnums=[0])
+    defvjp(marginals, by_tangent, argnums=[0])
+    return log_partition, marginals
 
 
-def _tangent(node, edge, d_node, d_edge):
-    gamma, xi, *_ = smooth_finite(node, edge)
-    return _tangent_of(gamma, xi, d_node, d_edge)
+def flat(node: np.ndarray, edge: np.ndarray) -> np.ndarray:
+    """Both potentials as one vector, so that one argument has derivatives."""
+    return anp.concatenate([anp.ravel(node), anp.ravel(edge)])
 
 
-def _tangent_of(
-    gamma: np.ndarray, xi: np.ndarray, d_node: np.ndarray, d_edge: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """How these marginals move: Cov(score, 1{z_t}) and Cov(score, 1{z_t, z_t+1}); unchecked."""
-    past = _past_score(gamma, xi, d_node, d_edge)
-    future = _past_score(*_reversed(gamma, xi), *_reversed(d_node, d_edge))[::-1]
-    before = past + d_node
-    after = future + d_node
-    of_edge = before[:-1, :, None] + d_edge + after[1:, None]
-    return _covariance(gamma, before + future, 1), _covariance(xi, of_edge, (1, 2))
+def split(potentials: np.ndarray, n_sites: int, n_states: int) -> tuple[np.ndarray, np.ndarray]:
+    """(node (n, K), edge (m, K, K)): the inverse of `flat`."""
+    size = n_sites * n_states
+    node = anp.reshape(potentials[:size], (n_sites, n_states))
+    return node, anp.reshape(potentials[size:], (-1, n_states, n_states))
 
 
-def _covariance(p, score, axes):
-    mean = np.sum(p * score, axis=axes, keepdims=True)
-    return p * (score - mean)
+_log_partition, _marginals = differentiable(
+    lambda potentials, *shape: _filter(*split(potentials, *shape))[1],
+    lambda potentials, *shape: flat(*smooth_finite(*split(potentials, *shape))[:2]),
+)
 
 
 def log_partition(node: np.ndarray, edge: np.ndarray) -> float:
     """log Z of a chain with node potentials (T, K) and edge potentials (T - 1, K, K)."""
-    return _log_partition(*_checked(node, edge))
-
-
-@primitive
-def _log_partition(node, edge):
-    return _filter(node, edge)[1]
-
-
-@primitive
-def _flat_marginals(node, edge):
-    gamma, xi, *_ = smooth_finite(node, edge)
-    return np.concatenate([gamma.ravel(), xi.ravel()])
-
-
-@primitive
-def _flat_tangent(node, edge, direction):
-    """Has no derivative of its own: asking for a third one raises, and never gives a silent 0."""
-    parts = _tangent(node, edge, *_split(direction, node, edge))
-    return np.concatenate([part.ravel() for part in parts])
-
-
-def _split(flat, node, edge):
-    """A flat vector as (node, edge) arrays."""
-    size = np.size(node)
-    return anp.reshape(flat[:size], np.shape(node)), anp.reshape(flat[size:], np.shape(edge))
+    node, edge = _checked(node, edge)
+    return _log_partition(flat(node, edge), *node.shape)
 
 
 def marginals(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(P(z_t = k) (T, K), P(z_t = j, z_t+1 = k) (T - 1, K, K)); differentiable once."""
     node, edge = _checked(node, edge)
-    return _split(_flat_marginals(node, edge), node, edge)
+    return split(_marginals(flat(node, edge), *node.shape), *node.shape)
 
 
-def _products(parts):
-    """The reverse-mode rule whose products with g are parts(g, node, edge)."""
-    return lambda argnums, ans, args, kwargs: lambda g: [parts(g, *args)[i] for i in argnums]
+# hidden Markov models: weighted potentials, and the loss of left-out time steps
 
 
-defvjp_argnums(_log_partition, _products(lambda g, *args: [g * part for part in marginals(*args)]))
-defvjp_argnums(_flat_marginals, _products(lambda g, *args: _split(_flat_tangent(*args, g), *args)))
+def potentials(
+    scheme: Callable,
+    weights: np.ndarray,
+    log_density: np.ndarray,
+    log_initial: np.ndarray,
+    log_transition: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted (node (T, K), edge (T - 1, K, K)) of a chain, by a scheme of `acvlib.weighting`.
+
+    Shapes: weights (T,), log_density (T, K), log_initial (K,), log_transition (K, K).
+    """
+    log_chain = _checked_law(log_density, log_initial, log_transition)
+    log_density, log_initial, log_transition = log_chain
+    check_kind("scheme", scheme, Callable)
+    n_sites = len(log_density)
+    check(weights, n_sites)
+    weights = real_or_box("weights", weights)
+    steps = np.arange(n_sites)
+    factor = scheme(weights, np.stack([steps[:-1], steps[1:]], axis=1))
+    first = (steps == 0)[:, None] * log_initial
+    node = factor.observation[:, None] * log_density + factor.latent[:, None] * first
+    return node, factor.edge[:, None, None] * log_transition
+
+
+def heldout_loss(
+    log_density: np.ndarray, log_initial: np.ndarray, log_transition: np.ndarray, fold: np.ndarray
+) -> np.ndarray:
+    """-log sum_k P(z_t = k | x outside the fold) p(x_t | k), for each t of the fold."""
+    log_chain = _checked_law(log_density, log_initial, log_transition)
+    log_density = log_chain[0]
+    fold = Sites.of([fold], len(log_density)).sites
+    weights = fold_weights(len(log_density), fold)
+    node, edge = potentials(keep_latents, weights, *log_chain)
+    gamma, _ = marginals(node, edge)
+    return -logsumexp(log_density[fold], b=gamma[fold], axis=1)
+
+
+def _checked_law(log_density, log_initial, log_transition):
+    """All as finite floats, or autograd's boxes; ValueError for shapes that do not go together."""
+    density = real_or_box("log_density", log_density, 2)
+    initial = real_or_box("log_initial", log_initial)
+    transition = real_or_box("log_transition", log_transition)
+    k = density.shape[1]
+    if not density.size or initial.shape != (k,) or transition.shape != (k, k):
+        shapes = f"{density.shape}, {initial.shape} and {transition.shape}"
+        raise ValueError(f"a hidden chain has shapes (T, K), (K,) and (K, K); got {shapes}")
+    return density, initial, transition

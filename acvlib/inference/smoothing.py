@@ -36,13 +36,13 @@ _jit = njit(
 class Factors(NamedTuple):
     """Densities without their scale: `scaled` (M, K), each row with maximum 1; `log_scale` (M,).
 
-    Where no state is possible, the row is 0. log_density (M, K): where they are known, what
-    `scaled` may have lost to underflow.
+    Where no state is possible, the row is 0. log_density (M, K): what `scaled` may have lost to
+    underflow.
     """
 
     scaled: np.ndarray
     log_scale: np.ndarray
-    log_density: np.ndarray | None = None
+    log_density: np.ndarray
 
 
 class Smoothed(NamedTuple):
@@ -86,7 +86,9 @@ def smooth(
     """
     log_end = np.zeros_like(log_start) if log_end is None else log_end
     potentials = [log_start, log_transition, log_end]
-    if not all(map(_is_near, potentials)) or underflows(density, potentials):
+    possible = [part[part > -np.inf] for part in potentials]
+    is_near = all(np.ptp(part) <= UNLIKELY for part in possible if part.size)
+    if not is_near or underflows(density, potentials):
         return _smooth_in_logarithms(density, starts, *potentials)
     tops = [part.max() for part in potentials]
     start, transition, end = (np.exp(p - top) for p, top in zip(potentials, tops, strict=True))
@@ -98,20 +100,12 @@ def smooth(
     return Smoothed(log_z, gamma, filtered, ahead, transition)
 
 
-def _is_near(potentials):
-    """Whether those that are possible are of a size."""
-    possible = potentials[potentials > -np.inf]
-    return np.ptp(possible) <= UNLIKELY if possible.size else True
-
-
 def underflows(density: Factors, potentials: list[np.ndarray]) -> bool:
     """Whether something is impossible, and a density that is not underflows beside others."""
     if density.scaled.min(initial=1.0) >= np.exp(-UNLIKELY):
         return False
     rare = density.scaled < np.exp(-UNLIKELY)
     forbidden = any((part == -np.inf).any() for part in potentials)
-    if density.log_density is None:
-        return forbidden
     finite = density.log_density[rare] > -np.inf
     return bool(finite.any() and (forbidden or not finite.all()))
 
@@ -142,7 +136,17 @@ def _kernel(constant):
     """The two passes, compiled for a constant number of states, or for any number if it is 0."""
 
     @_jit
-    def forward_backward(factor, starts, start, transition, end, filtered, ahead, gamma, norm):
+    def forward_backward(
+        factor: np.ndarray,
+        starts: np.ndarray,
+        start: np.ndarray,
+        transition: np.ndarray,
+        end: np.ndarray,
+        filtered: np.ndarray,
+        ahead: np.ndarray,
+        gamma: np.ndarray,
+        norm: np.ndarray,
+    ):
         # ahead holds P(z_t | x_1..t-1) until the backward pass reaches it
         K = constant if constant else len(start)
         backward = transition.T.copy()
@@ -193,11 +197,7 @@ def _smooth_in_logarithms(density, starts, log_start, log_transition, log_end):
     pairs = np.zeros((n_sites, n_states, n_states))
     log_z = np.empty(len(starts) - 1)
     transition = np.exp(log_transition - log_transition.max())
-    node = density.log_density
-    if node is None:
-        with np.errstate(divide="ignore"):
-            node = np.log(density.scaled) + density.log_scale[:, None]
-    node = node.copy()
+    node = density.log_density.copy()
     node[starts[:-1]] += log_start
     node[starts[1:] - 1] += log_end
     for n, (first, stop) in enumerate(pairwise(starts)):
@@ -239,7 +239,13 @@ def _pair_sums(filtered, ahead, starts):
 
 
 @_jit
-def best_states(log_density, starts, log_start, log_transition, log_end):
+def best_states(
+    log_density: np.ndarray,
+    starts: np.ndarray,
+    log_start: np.ndarray,
+    log_transition: np.ndarray,
+    log_end: np.ndarray,
+) -> np.ndarray:
     """The most probable states of every sequence, (M,), by Viterbi's recursion."""
     n_sites, n_states = log_density.shape
     best = np.empty(n_sites, np.int64)

@@ -1,8 +1,7 @@
-"""Smoothing of a two-state chain whose emissions fall into few classes: one fold, or 32 as lanes.
+"""Smoothing of a two-state chain whose emissions fall into few classes: 32 folds as lanes.
 
 Why this stands beside `smoothing`: of the traffic chapter's 1,000 folds the general kernel takes 6
-times as long, and lanes written for any number of states, compiled for two, 1.4 to 1.5 times.
-Tested against `chain` and against enumeration.
+times as long.
 
 Site t = 1..T has a class, whose emissions are a row of a small table; an unobserved site 0 has the
 stationary law. Both states' probabilities are kept: 1 - P has no digits where P is nearly 1. The
@@ -16,7 +15,7 @@ are read before they are selected: only so do the loops over lanes vectorise.
 """
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -38,7 +37,7 @@ _PRODUCT, _BETA0, _BETA1, _LOG_Z, _MOVES, _TOTAL = range(6 * N_LANES, 12 * N_LAN
 
 
 class Chains(NamedTuple):
-    """B = 1 or `N_LANES` folds of one series; each has its own emissions and transitions."""
+    """B = `N_LANES` folds of one series; each has its own emissions and transitions."""
 
     classes: np.ndarray  # (T,)
     keep: np.ndarray  # (T, B): False where a fold leaves the site out
@@ -52,9 +51,9 @@ class Smoothed(NamedTuple):
     log_z: np.ndarray  # (B,)
     event: np.ndarray  # (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
     statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
-    density: np.ndarray  # p(x_t | kept) of left-out sites, as emissions scale; then no statistics
-    messages: np.ndarray  # (T, 4) of one fold: P(z_t-1 | past), P(x_t.. | z_t) / P(x_t.. | past)
-    variance: np.ndarray  # (N_PARAMS, N_PARAMS, B): of the score, where that is handed in
+    density: Any = None  # p(x_t | kept) of left-out sites, as emissions scale; then no statistics
+    variance: Any = None  # (N_PARAMS, N_PARAMS, B): of the score, where that is handed in
+    messages: Any = None  # of one fold: P(z_t-1 | past), P(x_t.. | z_t) / P(x_t.. | past), (T, 2)
 
 
 def smooth(
@@ -68,74 +67,77 @@ def smooth(
     parameters' numbers (n_classes, 3).
     left_out, for densities: sites, those of fold b, sorted, in sites[ends[b] : ends[b + 1]]; ends.
     """
-    transition = chains.transition
-    n_lanes = transition.shape[2]
     score = (np.empty((3, 0, 0)), np.empty((0, 3), int)) if score is None else score
-    sites = (np.empty(0, int), np.zeros(n_lanes + 1, int)) if left_out is None else left_out
+    sites = (np.empty(0, int), np.zeros(N_LANES + 1, int)) if left_out is None else left_out
     begin = np.zeros((12, N_LANES))
-    leave = transition[[0, 1], [1, 0]]
-    begin[:2, :n_lanes] = leave[::-1] / leave.sum(axis=0)
-    begin[2:6, :n_lanes] = transition.reshape(4, n_lanes)
+    leave = chains.transition[[0, 1], [1, 0]]
+    begin[:2] = leave[::-1] / leave.sum(axis=0)
+    begin[2:6] = chains.transition.reshape(4, N_LANES)
     begin[6:9] = 1.0
-    sweep = _compiled_sweep(n_lanes, left_out is None)
-    state, last, event, density, messages, x, steps = sweep(*chains, begin.ravel(), *sites, *score)
-    beta1, log_z, moves, total = state.reshape(begin.shape)[8:, :n_lanes]
-    first = begin[1, :n_lanes] * beta1
+    sweep = _compiled_sweep(left_out is None)
+    state, last, event, density, x, steps = sweep(*chains, begin.ravel(), *sites, *score)
+    beta1, log_z, moves, total = state.reshape(begin.shape)[8:]
+    first = begin[1] * beta1
     statistics = np.stack([first, last, moves, total + first - last])
-    x[TO0] -= transition[0, 0]  # what z_0 adds, by the stationary law
-    x[TO1] += transition[1, 1]
+    x[TO0] -= chains.transition[0, 0]  # what z_0 adds, by the stationary law
+    x[TO1] += chains.transition[1, 1]
     lower = np.tri(N_PARAMS, dtype=bool)[..., None]
     variance = np.where(lower, steps, steps.swapaxes(0, 1)) + first * (1.0 - first) * x[:, None] * x
-    return Smoothed(log_z, event, statistics, density, messages, variance)
+    return Smoothed(log_z, event, statistics, density, variance)
 
 
 @cache
-def _compiled_sweep(n_lanes, counting):
-    """Forward and back through blocks of sites, for 1 or `N_LANES` lanes side by side.
-
-    counting: expected events, or reading left-out densities.
-    """
+def _compiled_sweep(counting):
+    """Forward and back through blocks of sites; counting: events, or reading left-out densities."""
 
     @jit
-    def sweep(classes, keep, emission, transition, begin, sites, ends, score, places):
+    def sweep(
+        classes: np.ndarray,
+        keep: np.ndarray,
+        emission: np.ndarray,
+        transition: np.ndarray,
+        begin: np.ndarray,
+        sites: np.ndarray,
+        ends: np.ndarray,
+        score: np.ndarray,
+        places: np.ndarray,
+    ):
         state = begin.copy()  # arrays made here do not overlap, as the compiler knows
-        size = BLOCK if n_lanes > 1 else len(classes)
-        work = np.empty((size, 4 * n_lanes))
-        event = np.zeros((emission.shape[1], n_lanes))
+        work = np.empty((BLOCK, 4 * N_LANES))
+        event = np.zeros((emission.shape[1], N_LANES))
         density = np.empty(len(sites))
-        x = np.zeros((N_PARAMS, n_lanes))
-        variance = np.zeros((N_PARAMS, N_PARAMS, n_lanes))
-        starts = np.arange(0, len(classes), size)
+        x = np.zeros((N_PARAMS, N_LANES))
+        variance = np.zeros((N_PARAMS, N_PARAMS, N_LANES))
+        starts = np.arange(0, len(classes), BLOCK)
         before = np.empty((len(starts), 2 * N_LANES))
         for k in range(len(starts)):
             before[k] = state[: 2 * N_LANES]
-            span = starts[k], min(starts[k] + size, len(classes))
-            _forward(n_lanes, classes, keep, emission, state, work, span, counting)
-        last = state[_P1 : _P1 + n_lanes].copy()
+            span = starts[k], min(starts[k] + BLOCK, len(classes))
+            _forward(classes, keep, emission, state, work, span, counting)
+        last = state[_P1 : _P1 + N_LANES].copy()
         unread = ends[1:].copy()
         for k in range(len(starts) - 1, -1, -1):
-            span = starts[k], min(starts[k] + size, len(classes))
-            if n_lanes > 1:
-                state[: 2 * N_LANES] = before[k]
-                _forward(n_lanes, classes, keep, emission, state, work, span, False)
-            _backward(n_lanes, classes, keep, state, work, event, span, counting)
+            span = starts[k], min(starts[k] + BLOCK, len(classes))
+            state[: 2 * N_LANES] = before[k]
+            _forward(classes, keep, emission, state, work, span, False)
+            _backward(classes, keep, state, work, event, span, counting)
             if not counting:
-                _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, density)
+                _read(classes, emission, state, work, span, sites, ends, unread, density)
             if score.size > 0:
                 x, steps = _reveal(classes, keep, score, places, transition, work, x, span)
                 variance += steps
-        return state, last, event, density, work, x, variance
+        return state, last, event, density, x, variance
 
     return sweep
 
 
 @_inline
-def _forward(n_lanes, classes, keep, emission, state, work, span, with_log_z):
+def _forward(classes, keep, emission, state, work, span, with_log_z):
     """Fills `work` with P(z_t-1 | x_1..t-1) and with emissions over their normaliser."""
     for t in range(span[0], span[1]):
         c = classes[t]
         row = t - span[0]
-        for b in range(n_lanes):
+        for b in range(N_LANES):
             e0 = emission[0, c, b]
             e1 = emission[1, c, b]
             e0 = e0 if keep[t, b] else 1.0
@@ -146,33 +148,32 @@ def _forward(n_lanes, classes, keep, emission, state, work, span, with_log_z):
             u1 = e1 * (state[_LEAVE0 + b] * p0 + state[_STAY1 + b] * p1)
             inverse = 1.0 / (u0 + u1)
             work[row, b] = p0
-            work[row, n_lanes + b] = p1
-            work[row, 2 * n_lanes + b] = e0 * inverse
-            work[row, 3 * n_lanes + b] = e1 * inverse
+            work[row, N_LANES + b] = p1
+            work[row, 2 * N_LANES + b] = e0 * inverse
+            work[row, 3 * N_LANES + b] = e1 * inverse
             state[_P0 + b] = u0 * inverse
             state[_P1 + b] = u1 * inverse
             if with_log_z:
                 state[_PRODUCT + b] *= u0 + u1
-        soon = t + 1 == len(classes) or n_lanes == 1 and state[_PRODUCT] < 1e-100
-        if with_log_z and (soon or t % RESCALE == 0):
-            for b in range(n_lanes):
+        if with_log_z and (t + 1 == len(classes) or t % RESCALE == 0):
+            for b in range(N_LANES):
                 state[_LOG_Z + b] += np.log(state[_PRODUCT + b])
                 state[_PRODUCT + b] = 1.0
 
 
 @_inline
-def _backward(n_lanes, classes, keep, state, work, event, span, counting):
+def _backward(classes, keep, state, work, event, span, counting):
     """Turns emissions in `work` into P(x_t..T | z_t) / P(x_t..T | x_1..t-1); adds statistics."""
     for t in range(span[1] - 1, span[0] - 1, -1):
         c = classes[t]
         row = t - span[0]
-        for b in range(n_lanes):
-            v0 = work[row, 2 * n_lanes + b] * state[_BETA0 + b]
-            v1 = work[row, 3 * n_lanes + b] * state[_BETA1 + b]
+        for b in range(N_LANES):
+            v0 = work[row, 2 * N_LANES + b] * state[_BETA0 + b]
+            v1 = work[row, 3 * N_LANES + b] * state[_BETA1 + b]
             entered = work[row, b] * state[_LEAVE0 + b] * v1
-            gamma = entered + work[row, n_lanes + b] * state[_STAY1 + b] * v1
-            work[row, 2 * n_lanes + b] = v0
-            work[row, 3 * n_lanes + b] = v1
+            gamma = entered + work[row, N_LANES + b] * state[_STAY1 + b] * v1
+            work[row, 2 * N_LANES + b] = v0
+            work[row, 3 * N_LANES + b] = v1
             if counting:
                 event[c, b] += gamma if keep[t, b] else 0.0
                 state[_MOVES + b] += entered
@@ -182,16 +183,16 @@ def _backward(n_lanes, classes, keep, state, work, event, span, counting):
 
 
 @jit
-def _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, density):
+def _read(classes, emission, state, work, span, sites, ends, unread, density):
     """Densities of the left-out sites of a block; those below unread[b] are of earlier blocks."""
-    for b in range(n_lanes):
+    for b in range(N_LANES):
         while unread[b] > ends[b] and sites[unread[b] - 1] >= span[0]:
             unread[b] -= 1
             t = sites[unread[b]]
             c = classes[t]
             row = t - span[0]
-            reach = work[row, b] * state[_LEAVE0 + b] + work[row, n_lanes + b] * state[_STAY1 + b]
-            gamma = reach * work[row, 3 * n_lanes + b]
+            reach = work[row, b] * state[_LEAVE0 + b] + work[row, N_LANES + b] * state[_STAY1 + b]
+            gamma = reach * work[row, 3 * N_LANES + b]
             density[unread[b]] = (1.0 - gamma) * emission[0, c, b] + gamma * emission[1, c, b]
 
 

@@ -27,11 +27,11 @@ def as_printed(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult:
     if not hasattr(fit.model, "printed_cross"):
         name = type(fit.model).__name__
         raise TypeError(f"{name} has no printed_cross: Theorem 3.1 is not about it")
-    run = Run("as_printed", fit, folds, damping=damping)
+    run = Run("as_printed", fit, folds)
     H = fit.hessian.damped(damping)
 
     def step(folds: Folds) -> Refits:
-        return Refits.at(fit.params - H.solve(fit.model.printed_cross(fit.params, folds).T).T)
+        return Refits(fit.params - H.solve(fit.model.printed_cross(fit.params, folds).T).T)
 
     return run.finish(run.each(step).params, {"cross": 1})
 

@@ -5,7 +5,7 @@ from scipy.linalg import solve_triangular
 
 from ..checks import warn
 from ..declared import NonNegative, declared
-from ..derivatives import is_equation, kept_share
+from ..derivatives import kept_share
 from ..folds import WHOLE, Folds
 from ..model import Refits
 from ..parallel import has_machines, pieces, spread
@@ -41,7 +41,7 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the
     end; `indefinite`: whether the fold's last Hessian is, where it needed one.
     """
-    run = Run("exact", fit, folds, tolerance=tolerance)
+    run = Run("exact", fit, folds)
 
     def refit(folds: Folds) -> Refits:
         if has_machines():
@@ -68,7 +68,7 @@ def finished(run: Run, refits: Refits) -> CVResult:
         message = f"{run.method}: {count}; largest decrement {refits.decrement[lost].max():.2g}"
         warn(message, UnconvergedFit)
     diagnostics = {name: getattr(refits, name) for name in ("decrement", "steps", "converged")}
-    if is_equation(run.fit.model):
+    if run.derivatives.is_equation:
         diagnostics["residual"] = refits.residual
     return run.finish(refits.params, refits.evaluations, refits.indefinite, **diagnostics)
 
@@ -92,18 +92,18 @@ def refit_folds(
         start = newton(derivatives, start, WHOLE, SETTLED).params[0]
     refits = Refits.unfinished(len(folds), len(start))
     for part in derivatives.portions(folds, len(start)):
-        points = start if starts is None else starts[part]
-        _refit_part(fit, folds[part], tolerance, points, refits.part(part))
+        near = start if starts is None else starts[part]
+        _refit_portion(fit, folds[part], tolerance, near, refits.part(part))
     return refits
 
 
-def _refit_part(fit, folds, tolerance, start, refits):
+def _refit_portion(fit, folds, tolerance, start, refits):
     """Write the optima of some folds: by gradients alone, and by Newton's method what is left."""
     derivatives = fit.derivatives
     first = None
     if not (derivatives.hessians_first or fit.hessian.indefinite):
         first = SameForAll(fit.hessian, kept_share(fit.model, folds))
-    if first is None or is_equation(fit.model):
+    if first is None or derivatives.is_equation:
         newton(derivatives, start, folds, tolerance, first, refits)
         return
     draws = np.random.default_rng(0).standard_normal(len(fit.params))

@@ -25,7 +25,7 @@ def frozen_newton(
     ------
     IndefiniteHessian : H + damping is not positive definite
     """
-    run = Run("frozen_newton", fit, folds, steps=steps, rescale=rescale, damping=damping)
+    run = Run("frozen_newton", fit, folds)
     H = fit.hessian.damped(damping)
 
     def step(folds: Folds) -> Refits:
@@ -35,6 +35,6 @@ def frozen_newton(
         for _ in range(steps):
             _, gradients = run.derivatives.fold_gradients(params, folds, values=False)
             params = params - hessians.solve(gradients)
-        return Refits.at(params)
+        return Refits(params)
 
     return run.finish(run.each(step).params, {"gradient": steps * len(run.folds)})

@@ -21,11 +21,11 @@ def infinitesimal_jackknife(fit: AFit, folds: Folds, damping: NonNegative = 0.0)
 
     Source: Ghosh et al. (2020), Algorithms 1-4 and Eq. 14; Giordano et al. (2019).
     """
-    run = Run("infinitesimal_jackknife", fit, folds, damping=damping)
-    H = fit.hessian.damped(damping)
+    run = Run("infinitesimal_jackknife", fit, folds)
+    H = fit.hessian.damped(damping) if damping else fit.hessian
 
     def step(folds: Folds) -> Refits:
-        moves = run.derivatives.solved_cross(fit.params, folds, H)
-        return Refits.at(np.subtract(fit.params, moves, out=moves))
+        moves = H.solve(run.derivatives.cross(fit.params, folds).T).T
+        return Refits(np.subtract(fit.params, moves, out=moves))
 
     return run.finish(run.each(step).params, {"cross": 1})

@@ -19,7 +19,7 @@ from .run import Run
 def no_adjustment(fit: AFit, folds: Folds) -> CVResult:
     """Score each fold at the full fit's params: what any approximation must improve on."""
     run = Run("no_adjustment", fit, folds)
-    kept = run.each(lambda some: Refits.at(np.tile(fit.params, (len(some), 1))))
+    kept = run.each(lambda some: Refits(np.tile(fit.params, (len(some), 1))))
     one_point = not run.lost  # at which models score all folds together
     return run.finish(fit.params if one_point else kept.params, {})
 

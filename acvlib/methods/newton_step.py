@@ -24,7 +24,7 @@ def newton_step(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult
 
     Source: Ghosh et al. (2020), Appendix H and I.
     """
-    run = Run("newton_step", fit, folds, damping=damping)
+    run = Run("newton_step", fit, folds)
     derivatives = run.derivatives
 
     def step(folds: Folds) -> Refits:
@@ -35,9 +35,8 @@ def newton_step(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult
             gradients, H = derivatives.fold_expansion(*expansion)
             ends.append(H.step_from(fit.params, gradients))  # fit.params - H^-1 gradients
             indefinite.append(H.indefinite)
-        refits = Refits.at(ends[0] if len(ends) == 1 else np.concatenate(ends))
-        refits.indefinite[:] = np.concatenate(indefinite)
-        return refits
+        params = ends[0] if len(ends) == 1 else np.concatenate(ends)
+        return Refits(params, indefinite=np.concatenate(indefinite))
 
     refits = run.each(step)
     n_folds = len(run.folds)

@@ -18,8 +18,7 @@ from .hmm.parameters import HMMParams
 from .mrf import EmptyState, HiddenMRF, Islands
 from .pairwise import PairwiseLinear
 from .semisupervised import SemiSupervised
-from .semisupervised.affinity import GraphAffinity, RBFAffinity
-from .semisupervised.energy import ManifoldEnergy
+from .semisupervised.energy import GraphAffinity, ManifoldEnergy, RBFAffinity
 from .traffic import PoissonTraffic, TrafficParams
 from .traffic.prior import TrafficPrior
 

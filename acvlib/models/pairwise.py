@@ -17,7 +17,7 @@ from scipy.special import expit
 from ..declared import NonNegative, OneOf, Params, Real, Rng, declared
 from ..derivatives import Derivatives
 from ..folds import Fold, ModelFolds
-from ..model import ModelDefaults, override
+from ..model import ModelDefaults
 from ..solvers.inverse import DenseHessian
 from ..weighting import Weights
 
@@ -157,7 +157,6 @@ class PairwiseDerivatives(Derivatives):
     2 X'(w * S w), its Hessian 2 [X' diag(w * C w) X - (w X)' C (w X)].
     """
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -172,7 +171,6 @@ class PairwiseDerivatives(Derivatives):
         gradient = scale * pulls @ self.model.X + ridge
         return float(scale * value + ridge @ params), 2.0 * gradient
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
         loss = LOSSES[self.model.loss]
         weighted = weights[:, None] * self.model.X
@@ -181,7 +179,6 @@ class PairwiseDerivatives(Derivatives):
             total += weighted[rows].T @ self._apart(loss.curvature(u, t), rows, weights)
         return DenseHessian(2.0 * self.n_sites / weights.sum() ** 2 * total)
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """J (D, p), with the normaliser's own derivative."""
         sums = self._site_sums(params, weights)

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..declared import Is, OneOf, declared
 from ..extras import require
-from ..folds.checks import end_to_end
 from .refits import ACTIONS, METHODS, Refits, UnreliableFolds
 from .scoring import fold_scores
 
@@ -111,7 +110,7 @@ def approx_cross_val_predict(
     if output == "predict_proba" and not is_classifier:
         name = type(refits.last).__name__
         raise ValueError(f"{name} has no predict_proba: use output='predict'")
-    rows = end_to_end(refits.tests).sites
+    rows = refits.tests.sites
     if not np.array_equal(np.sort(rows), np.arange(len(refits.outcomes))):
         raise ValueError("the test sets of cv are no partition of the rows: use a KFold, say")
     refits.leave_out(method, unreliable)

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..checks import warn
 from ..extras import require
-from ..folds.checks import end_to_end
 from .refits import Refits
 
 base = require("sklearn.base", extra="sklearn")
@@ -30,22 +29,23 @@ OF_NUMBERS: dict[str, Callable] = {
 }
 
 
-def named_scorers(refits: Refits, scoring: Any) -> dict:
-    """{name: a scorer}, "score" for one alone, once scikit-learn knows them all."""
-    metrics.check_scoring(refits.whole, scoring)
-    if isinstance(scoring, list | tuple | set):
-        return {name: name for name in scoring}
-    return scoring if isinstance(scoring, dict) else {"score": scoring}
-
-
 def fold_scores(refits: Refits, scoring: Any) -> dict:
     """{name: (n_folds,)} as `scoring` asks for them; warns of those that are undefined, and nan."""
+    metrics.check_scoring(refits.whole, scoring)
+    if isinstance(scoring, list | tuple | set):
+        scorers = {name: name for name in scoring}
+    else:
+        scorers = scoring if isinstance(scoring, dict) else {"score": scoring}
+    sites, sizes = refits.tests.sites, refits.tests.sizes
     scores: dict = {}
-    for name, scorer in named_scorers(refits, scoring).items():
+    for name, scorer in scorers.items():
         values = np.full(len(refits.tests), np.nan)
-        if score := row_score(refits, scorer):
-            rows = score(outcomes(refits), refits.predictions)
-            values = fold_means(refits, rows.reshape(len(rows), -1).mean(axis=1))
+        if score := _row_score(refits, scorer):
+            y = refits.outcomes[sites]
+            if base.is_classifier(refits.last):
+                y = np.searchsorted(refits.last.classes_, y)
+            rows = score(y, refits.predictions).reshape(len(y), -1).mean(axis=1)
+            values = np.add.reduceat(rows, np.cumsum(sizes) - sizes) / sizes
             values[list(refits.by_theirs)] = np.nan
         theirs, undefined = _by_fold(refits, name, scorer, np.flatnonzero(np.isnan(values)))
         for key in max(theirs.values(), key=len, default=[name]):
@@ -62,7 +62,7 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
     return scores
 
 
-def row_score(refits: Refits, scorer: Any) -> Callable | None:
+def _row_score(refits, scorer):
     """The score of each row, where that of a fold is its mean; None for other scorers."""
     last = refits.last
     stands = last in (refits.whole, getattr(refits.whole, "steps", [[None]])[-1][-1])
@@ -70,18 +70,6 @@ def row_score(refits: Refits, scorer: Any) -> Callable | None:
         scorer = "accuracy"
     known = OF_CLASSES if base.is_classifier(last) else OF_NUMBERS
     return known.get(scorer) if isinstance(scorer, str) else None
-
-
-def outcomes(refits: Refits) -> np.ndarray:
-    """y, or the number of its class, of the tests' rows, end to end."""
-    y = refits.outcomes[end_to_end(refits.tests).sites]
-    return np.searchsorted(refits.last.classes_, y) if base.is_classifier(refits.last) else y
-
-
-def fold_means(refits: Refits, rows: np.ndarray) -> np.ndarray:
-    """The mean over each test's rows."""
-    sizes = end_to_end(refits.tests).sizes
-    return (np.add.reduceat(rows, np.cumsum(sizes) - sizes).T / sizes).T
 
 
 def _by_fold(refits, name, scorer, folds):

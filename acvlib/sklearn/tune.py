@@ -85,7 +85,7 @@ def approx_tune(
     errors = scores.copy()
     start = refits.start
 
-    def trial(row, value):
+    def trial(row: int, value: Any):
         nonlocal start
         changed = refits.with_setting(name, value)
         changed.leave_out(method, unreliable, start)

@@ -94,7 +94,10 @@ class DenseHessian:
     @cached_property
     def conditioned(self) -> bool:
         """Whether H is positive definite, and far from singular."""
-        return not self.indefinite and _is_conditioned(self.matrix, self.factor[0])
+        if self.indefinite:
+            return False
+        share, _ = dpocon(self.factor[0], np.linalg.norm(self.matrix, 1), uplo="U")
+        return bool(share > CONDITIONED)
 
     @cached_property
     def inverse(self) -> np.ndarray | None:
@@ -104,12 +107,6 @@ class DenseHessian:
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
         return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
-
-
-def _is_conditioned(matrix, upper):
-    """Whether U'U is far from singular, by an estimate from its Cholesky factor U."""
-    share, _ = dpocon(upper, np.linalg.norm(matrix, 1), uplo="U")
-    return bool(share > CONDITIONED)
 
 
 def invert(matrix: np.ndarray) -> np.ndarray:
@@ -177,14 +174,6 @@ class DenseFolds(FoldSolver):
                 return np.linalg.cholesky(self.matrices)
         except np.linalg.LinAlgError:
             return None
-
-    @cached_property
-    def conditioned(self) -> bool:
-        """Whether every matrix is positive definite, and far from singular."""
-        if self.factors is None:
-            return False
-        uppers = self.factors.swapaxes(1, 2)  # in the order that LAPACK needs no copy of
-        return all(map(_is_conditioned, self.matrices, uppers))
 
     @cached_property
     def indefinite(self) -> np.ndarray:

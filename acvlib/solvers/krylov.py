@@ -7,7 +7,6 @@ takes its steps.
 """
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,38 +20,23 @@ class UnsolvedSystem(UserWarning):
     """A linear system is left unsolved: the step that it gives is inaccurate."""
 
 
-@dataclass
 class Solutions:
-    """Solutions x (n, D) of n systems, and what was met on the way.
+    """Solutions x (n, D) of n systems with right-hand sides b, and what was met on the way.
 
-    residual (n,): |b - H x| / |b|; curvature (n,): the least p'Hp / p'Mp of a direction p, M the
-    preconditioner's inverse, whose sign is that of H's smallest eigenvalue; products: how many were
-    taken; norm (n,): |x| in the norm of M; decrease (n,): b'x - x'H x / 2; escape (n, D): the
-    direction of negative curvature that a row met, of length 1 in that norm, else 0.
+    residual (n,): |b - H x| / |b|, 0 of b = 0; curvature (n,): the least p'Hp / p'Mp of a direction
+    p, M the preconditioner's inverse, whose sign is that of H's smallest eigenvalue; products: how
+    many were taken; norm (n,): |x| in the norm of M; decrease (n,): b'x - x'H x / 2; escape (n, D):
+    the direction of negative curvature that a row met, of length 1 in that norm, else 0.
     """
 
-    x: np.ndarray
-    residual: np.ndarray
-    curvature: np.ndarray
-    norm: np.ndarray
-    decrease: np.ndarray
-    escape: np.ndarray
-    products: int = 0
-
-    @classmethod
-    def unfinished(cls, b: np.ndarray) -> "Solutions":
-        """None yet of the systems with right-hand sides b (n, D); 0 of those that ask for it."""
-        n = len(b)
-        asked = (b != 0.0).any(axis=1)
-        zeros = np.zeros_like(b)
-        return cls(
-            x=zeros,
-            residual=asked.astype(float),
-            curvature=np.full(n, np.inf),
-            norm=np.zeros(n),
-            decrease=np.zeros(n),
-            escape=zeros.copy(),
-        )
+    def __init__(self, b: np.ndarray) -> None:
+        self.x = np.zeros_like(b)
+        self.residual = (b != 0.0).any(axis=1).astype(float)
+        self.curvature = np.full(len(b), np.inf)
+        self.norm = np.zeros(len(b))
+        self.decrease = np.zeros(len(b))
+        self.escape = np.zeros_like(b)
+        self.products = 0
 
 
 def conjugate_gradient(
@@ -73,7 +57,7 @@ def conjugate_gradient(
     Source: Steihaug (1983); Nash (2000).
     """
     b = np.asarray(b, float)
-    found = Solutions.unfinished(b)
+    found = Solutions(b)
     size = np.linalg.norm(b, axis=1)
     tolerance = np.broadcast_to(tolerance, len(b))
     rows = np.flatnonzero(found.residual > tolerance)
@@ -157,7 +141,7 @@ def solve(
 
 
 def _refined(products, b, tolerance, damping, max_iterations):
-    found = Solutions.unfinished(b)
+    found = Solutions(b)
     size = np.linalg.norm(b, axis=1)
     rows = np.flatnonzero(found.residual)
     left = b[rows]

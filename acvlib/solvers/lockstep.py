@@ -33,7 +33,7 @@ class _Inverse:
         self.first = first
         self.pairs = []
 
-    def multiply(self, vectors, rows):
+    def multiply(self, vectors: np.ndarray, rows: np.ndarray):
         """B_o times one vector a fold of the rows."""
         shares = []
         for moves, changes, weights in reversed(self.pairs):
@@ -46,7 +46,7 @@ class _Inverse:
             out = out + excess[:, None] * moves[rows]
         return out
 
-    def mend(self, rows, moves, changes, n_folds):
+    def mend(self, rows: np.ndarray, moves: np.ndarray, changes: np.ndarray, n_folds: int):
         """Keep the change of the gradient along each move where F is curved upwards: which are."""
         along = _dots(moves, changes)
         curved = along > CURVED * _dots(changes, self.multiply(changes, rows))

@@ -10,6 +10,8 @@ the Hessian it is measured by is positive definite and of a point within `Deriva
 standard errors.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ..derivatives import Derivatives, at
@@ -75,7 +77,7 @@ class _Lockstep:
         if self.precision is not None:
             found.evaluations["cross"] += 1
 
-    def chords(self, part, hessians, borrowed=False):
+    def chords(self, part: np.ndarray, hessians: Any, borrowed: bool = False):
         """Step by one Hessian a fold until each has converged; return those that ask for another.
 
         borrowed: the Hessians are not the folds' own, and prove nothing but of an equation.

@@ -123,5 +123,5 @@ class _Point:
         self.value = values[0]
         self.gradient = gradients[0]
 
-    def moved(self, move):
+    def moved(self, move: np.ndarray):
         return _Point(self.derivatives, self.params + move, self.fold)

@@ -77,7 +77,7 @@ class KrylovFolds(FoldSolver):
         """H(w_o)^-1 times one vector a fold; where H is indefinite, see `conjugate_gradient`."""
         rows = np.arange(len(vectors)) if rows is None else rows
 
-        def portion(part):
+        def portion(part: slice):
             found = solve(self.products(rows[part]), vectors[part], damping=self.damping)
             self._curvature[rows[part]] = found.curvature
             return found.x

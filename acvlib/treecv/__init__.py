@@ -4,45 +4,107 @@ Source: Joulani, Gyorgy and Szepesvari (2015), Algorithm 1.
 """
 
 import time
-import warnings
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, groupby
 from os import PathLike
+from typing import Annotated, Any
 
 import joblib
 import numpy as np
 
-from ..checks import check_choice, check_kind, generator
+from ..checks import check_whole
+from ..declared import Flag, Is, OneOf, Rng, declared
+from ..extras import require
 from ..folds import Folds
 from ..parallel import spread
+from ..scores import HeldOutLosses
 from .learner import CompiledLearner, Examples, IncrementalLearner
-from .orders import FIXED, leaves, partition, tree_nodes
-from .result import FoldsFailed, LearnerCV
 
+FIXED = -1  # in place of a seed, which is never negative: learn the rows as they stand
 KEPT = 16  # branches at least that a cache keeps apart
-
-
-class LabelRuns(UserWarning):
-    """Rows with like labels stand next to each other, and are learnt in that order."""
-
-
 HOW_TO_WRAP = (
     ": wrap an estimator that has partial_fit as acv.learners.PartialFit(estimator), a classifier "
     "with classes=(...), all its labels; or give an object with the methods init(), "
     "update(state, X, y) and loss(state, X, y)"
 )
 
+Learner = Annotated[IncrementalLearner, Is(HOW_TO_WRAP)]
+Rows = Annotated[Examples, Is()]
+Order = Annotated[str, OneOf("fixed", "randomized")]
+Folder = Annotated[str | PathLike, Is()]
 
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LearnerCV(HeldOutLosses):
+    """k-fold cross-validation of an incremental learner; its losses are read as in `CVResult`.
+
+    pointwise (n,): loss of each row under the model that has not seen its fold, nan where that
+    failed; fold_of (n,): the fold of each row; evaluations: rows learnt (updates) and models
+    copied, more updates where more than two workers train the way to their branches for themselves;
+    shuffled: whether the rows were shuffled before they were cut into folds; failures: which folds
+    failed, and how, in sentences.
+
+    R_k-CV of Joulani et al. (2015), where folds of unequal size count alike, is
+    `fold_losses.mean()`; `loss` is the mean over rows.
+    """
+
+    method: str
+    learner: str
+    order: str
+    pointwise: np.ndarray = field(repr=False)
+    fold_of: np.ndarray = field(repr=False)
+    seconds: float
+    evaluations: dict[str, int]
+    shuffled: bool = False
+    failures: tuple[str, ...] = ()
+
+    @property
+    def n_sites(self) -> int:
+        """How many rows there are."""
+        return len(self.pointwise)
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds there are."""
+        return int(self.fold_of.max()) + 1
+
+    @property
+    def _pairs(self):
+        return self.fold_of, np.arange(self.n_sites), self.pointwise
+
+    def to_frame(self) -> Any:
+        """Return a DataFrame with a row for each fold: its size and mean loss (extra `tables`)."""
+        pandas = require("pandas", extra="tables")
+        columns = {"size": np.bincount(self.fold_of), "loss": self.fold_losses}
+        return pandas.DataFrame(columns).rename_axis("fold")
+
+    @property
+    def _about(self):
+        rows = "shuffled, " if self.shuffled else ""
+        updates = self.evaluations["updates"] / self.n_sites
+        return f", {rows}{updates:.2f} updates a row, of {self.learner}"
+
+
+class FoldsFailed(RuntimeError):
+    """Some folds have no result because the learner raised; `result` has those of all others."""
+
+    def __init__(self, result: LearnerCV):
+        first, *more = result.failures
+        super().__init__(f"{first} (and {len(more)} more branches)" if more else first)
+        self.result = result
+
+
+@declared
 def treecv(
-    learner: IncrementalLearner | CompiledLearner,
-    data: Examples,
+    learner: Learner,
+    data: Rows,
     folds: int | Folds | Sequence[np.ndarray],
     *,
-    shuffle: bool = True,
-    order: str = "fixed",
-    rng: np.random.Generator | int | None = None,
-    cache: str | PathLike | None = None,
+    shuffle: Flag = True,
+    order: Order = "fixed",
+    rng: Rng | None = None,
+    cache: Folder | None = None,
 ) -> LearnerCV:
     """Cross-validate an incremental learner in about log2 k passes over the data.
 
@@ -63,80 +125,45 @@ def treecv(
     Raises
     ------
     FoldsFailed : the learner failed; it names the folds, and its `result` has the others
-
-    Warns of `LabelRuns` where rows that are not shuffled have like labels next to each other.
     """
     return _cross_validate("treecv", learner, data, folds, shuffle, order, rng, cache)
 
 
+@declared
 def kfold(
-    learner: IncrementalLearner | CompiledLearner,
-    data: Examples,
+    learner: Learner,
+    data: Rows,
     folds: int | Folds | Sequence[np.ndarray],
     *,
-    shuffle: bool = True,
-    order: str = "fixed",
-    rng: np.random.Generator | int | None = None,
-    cache: str | PathLike | None = None,
+    shuffle: Flag = True,
+    order: Order = "fixed",
+    rng: Rng | None = None,
+    cache: Folder | None = None,
 ) -> LearnerCV:
     """Cross-validate by k models, each trained from nothing; all else as in `treecv`."""
     return _cross_validate("kfold", learner, data, folds, shuffle, order, rng, cache)
 
 
 def _cross_validate(method, learner, data, folds, shuffle, order, rng, cache):
+    from .recursion import follow_kept, leaves, tree_nodes  # numba is slow to import
+
     started = time.perf_counter()
-    check_kind("learner", learner, IncrementalLearner, HOW_TO_WRAP)
-    check_kind("data", data, Examples)
-    check_kind("cache", cache, str | PathLike | None)
     shuffle = shuffle and isinstance(folds, int | np.integer)
-    stream, seed = _randomness(order, rng, shuffle)
-    if hasattr(learner, "check"):
-        learner.check(data.X, data.y)
-    rows, bounds = partition(folds, len(data))
-    if shuffle:
-        rows = stream.permutation(rows)
-    else:
-        _warn_of_runs(data.y, rows)
-    if (np.diff(rows) != 1).any():
-        data = data.take(rows)  # what is learnt or tested together: a slice
-    losses, evaluations, failures = _branches(method, learner, data, bounds, seed, cache)
-    pointwise = np.empty(len(rows))
-    pointwise[rows] = losses
-    fold_of = np.empty(len(rows), np.int64)
-    fold_of[rows] = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    result = LearnerCV(
-        method=method,
-        learner=repr(learner),
-        order=order,
-        pointwise=pointwise,
-        fold_of=fold_of,
-        seconds=time.perf_counter() - started,
-        evaluations=evaluations,
-        shuffled=shuffle,
-        failures=tuple(_sentences(failures, bounds)),
-    )
-    if failures:
-        raise FoldsFailed(result) from failures[0][1].error
-    return result
-
-
-def _randomness(order, rng, shuffle):
-    """The generator of shuffles, and the seed of random orders along the edges, or FIXED."""
-    check_choice("order", order, ("fixed", "randomized"))
     randomized = order == "randomized"
     if (rng is None) if randomized else (rng is not None and not shuffle):
         raise ValueError(
             f'order {order!r}, rng {rng}: "randomized" needs a Generator as rng; "fixed" takes one '
             "only to shuffle rows, which is not done with shuffle=False or folds of rows"
         )
-    stream = generator(0 if rng is None else rng)
-    return stream, int(stream.integers(2**62)) if randomized else FIXED
-
-
-def _branches(method, learner, data, bounds, seed, cache):
-    """The losses of all rows, what was done, and (first row of a fold, what failed) of failures."""
-    from .recursion import follow_kept  # numba is slow to import
-
+    stream = np.random.default_rng(0) if rng is None else rng
+    seed = int(stream.integers(2**62)) if randomized else FIXED
+    if hasattr(learner, "check"):
+        learner.check(data.X, data.y)
+    rows, bounds = partition(folds, len(data))
+    if shuffle:
+        rows = stream.permutation(rows)
+    if (np.diff(rows) != 1).any():
+        data = data.take(rows)  # what is learnt or tested together: a slice
     compiled = isinstance(learner, CompiledLearner)
     k = len(bounds) - 1
     n_least = max(joblib.effective_n_jobs(None), 1 if cache is None else KEPT)
@@ -146,9 +173,53 @@ def _branches(method, learner, data, bounds, seed, cache):
     label = method if len(nodes) == 1 else None
     tasks = [(cache, node, key, learner, data.X, data.y, bounds, seed, label) for node in nodes]
     prefer = "threads" if compiled else "processes"  # compiled learners hold no lock
-    losses, learnt, failures = zip(*spread(follow_kept, tasks, prefer, method), strict=True)
-    evaluations = Counter(updates=sum(learnt), copies=k - len(nodes))
-    return np.concatenate(losses), evaluations, list(chain(*failures))
+    losses, learnt, failed = zip(*spread(follow_kept, tasks, prefer, method), strict=True)
+    failures = list(chain(*failed))
+    pointwise = np.empty(len(rows))
+    pointwise[rows] = np.concatenate(losses)
+    fold_of = np.empty(len(rows), np.int64)
+    fold_of[rows] = np.repeat(np.arange(k), np.diff(bounds))
+    result = LearnerCV(
+        method=method,
+        learner=repr(learner),
+        order=order,
+        pointwise=pointwise,
+        fold_of=fold_of,
+        seconds=time.perf_counter() - started,
+        evaluations={"updates": sum(learnt), "copies": k - len(nodes)},
+        shuffled=shuffle,
+        failures=tuple(_sentences(failures, bounds)),
+    )
+    if failures:
+        raise FoldsFailed(result) from failures[0][1].error
+    return result
+
+
+def partition(folds: int | Iterable[np.ndarray], n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n,) and bounds (k + 1,): chunk Z_i is rows[bounds[i]:bounds[i + 1]].
+
+    An integer k cuts the rows as they stand into chunks of n_rows // k, the first n_rows % k of
+    which have one row more. Raises ValueError unless 2 <= k <= n_rows, every row is in exactly one
+    fold, and each fold scores all that it leaves out.
+    """
+    if not isinstance(folds, Folds) and not hasattr(folds, "__iter__"):
+        k = check_whole("k", folds, 2, n_rows, f" folds of {n_rows} rows")
+        rows = np.arange(n_rows)
+        sizes = n_rows // k + (rows[:k] < n_rows % k)
+        return rows, np.append(0, np.cumsum(sizes))
+    folds = folds if isinstance(folds, Folds) else Folds(folds)
+    folds.omitted.check_range(n_rows)
+    rows, sizes = folds.omitted.sites, folds.sizes
+    check_whole("k", len(sizes), 2, n_rows, f" folds of {n_rows} rows")
+    if not sizes.all():
+        raise ValueError(f"fold {np.argmin(sizes)} is empty")
+    uses = np.bincount(rows, minlength=n_rows)
+    if (uses != 1).any():
+        row = np.argmax(uses != 1)
+        raise ValueError(f"row {row} is in {uses[row]} folds: the folds must be a partition")
+    if folds.scored is not folds.omitted:
+        raise ValueError("some fold scores only part of what it leaves out: every row is tested")
+    return rows, np.append(0, np.cumsum(sizes))
 
 
 def _sentences(failures, bounds):
@@ -157,24 +228,3 @@ def _sentences(failures, bounds):
         folds = np.searchsorted(bounds, [row for row, _ in alike], side="right") - 1
         names = f"folds {folds[0]} ... {folds[-1]}" if len(folds) > 1 else f"fold {folds[0]}"
         yield f"{names} failed while {how}"
-
-
-def _warn_of_runs(y, rows):
-    """Warn where labels (n,) change from row to row much less than in random order.
-
-    Mean squared successive difference over the variance: 2 in random order, give or take
-    2 / sqrt(n), and 0 where like stands beside like. Source: von Neumann (1941).
-    """
-    if y is None or len(rows) < 20:
-        return
-    labels = y[rows]
-    spread = labels.var()
-    ratio = np.mean(np.diff(labels) ** 2) / spread if spread > 0 else 2.0
-    if ratio < 1.0 - 3.0 / np.sqrt(len(rows)):
-        warnings.warn(
-            "like labels stand next to each other, so that folds differ and learners forget: from "
-            f"row to row they change by {ratio:.2g} variances (mean square; 2 in random order). "
-            "Pass a number of folds and shuffle=True, or shuffle the rows",
-            LabelRuns,
-            stacklevel=4,
-        )

@@ -6,14 +6,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..checks import in_order_of, real_array
+from ..checks import in_order_of, one_line, real_array
+from ..extras import require
 from ..folds.checks import as_fold
 from ..parallel import pieces
 
 LOOKED_AT = 2**21  # numbers at once, 16 MB, so that a mapped file need not be in memory
 MOST = 2**27  # numbers of a state: as much as fits into memory
-# Sums may be reordered, which lets dot products use wide registers; always in the same way.
-FASTMATH = {"reassoc", "contract", "nsz"}
 
 Targets = np.ndarray | None  # one value a row, or None where there is nothing to predict
 
@@ -32,10 +31,15 @@ class Examples:
 
     def __post_init__(self):
         y = in_order_of(getattr(self.X, "index", None), "y", self.y)
-        X, y = _as_arrays(self.X, y)
-        for name, table in ("X", X), ("y", None if y is None else y[:, None]):
-            if table is not None:
-                _check_finite(name, table)
+        X = _as_floats("X", self.X)
+        if X.ndim != 2:
+            raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
+        _check_finite("X", X)
+        if y is not None:
+            y = _as_floats("y", y)
+            if y.shape != X.shape[:1]:
+                raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
+            _check_finite("y", y[:, None])
         self.__dict__.update(X=X, y=y)
 
     def take(self, rows: np.ndarray) -> "Examples":
@@ -54,25 +58,11 @@ class Examples:
 
 
 def _check_finite(name, table):
-    bad: list[int] = []
-    for part in pieces(len(table), max(1, LOOKED_AT // max(1, table.shape[1]))):
-        wrong = ~np.isfinite(table[part]).all(axis=1)
-        bad += [part.start + row for row in np.flatnonzero(wrong)]
-    if bad:
+    parts = pieces(len(table), max(1, LOOKED_AT // max(1, table.shape[1])))
+    wrong = [~np.isfinite(table[part]).all(axis=1) for part in parts]
+    bad = np.flatnonzero(np.concatenate([np.zeros(0, bool), *wrong]))
+    if bad.size:
         raise ValueError(f"{name} is not finite in {len(bad)} rows, row {bad[0]} the first")
-
-
-def _as_arrays(X, y):
-    """X (n, d) and y (n,) or None as read-only float64."""
-    X = _as_floats("X", X)
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
-    if y is None:
-        return X, None
-    y = _as_floats("y", y)
-    if y.shape != X.shape[:1]:
-        raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
-    return X, y
 
 
 def _as_floats(name, values):
@@ -163,3 +153,60 @@ class CompiledLearner:
 
     def __repr__(self):
         return self.name
+
+
+@dataclass(frozen=True)
+class PartialFit:
+    """Any scikit-learn estimator with `partial_fit`, a call an edge of the tree (extra `sklearn`).
+
+    The estimator stays as it is.
+
+    The loss is misclassification, of a classifier, which needs all labels there can be as
+    `classes`, or else squared error.
+    """
+
+    __repr__ = one_line
+    estimator: Any
+    classes: tuple | None = None
+
+    def __post_init__(self):
+        base = require("sklearn.base", extra="sklearn")
+        name = type(self.estimator).__name__
+        if not hasattr(self.estimator, "partial_fit"):
+            raise TypeError(f"{name} has no partial_fit: it cannot learn incrementally")
+        classifies = base.is_classifier(self.estimator)
+        if classifies and self.classes is None:
+            raise ValueError("a classifier needs `classes`, all labels: a chunk may lack some")
+        if not classifies and not base.is_regressor(self.estimator):
+            raise ValueError(
+                f"{name} has no usual loss: give an object with init(), update(state, X, y) and "
+                "loss(state, X, y)"
+            )
+
+    def check(self, X: np.ndarray, y: np.ndarray | None) -> None:
+        if self.classes is None:
+            return
+        if y is None:
+            raise ValueError("a classifier needs labels y")
+        unknown = ~np.isin(y, self.classes)
+        if unknown.any():
+            row = np.argmax(unknown)
+            raise ValueError(f"label {y[row]:g} of row {row} is not in classes {self.classes}")
+
+    def init(self) -> Any:
+        return require("sklearn.base", extra="sklearn").clone(self.estimator)
+
+    def update(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> Any:
+        classes = {} if self.classes is None else {"classes": np.asarray(self.classes)}
+        with _finite():
+            return state.partial_fit(X, y, **classes)
+
+    def loss(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+        with _finite():
+            predicted = state.predict(X)
+        return (predicted - y) ** 2 if self.classes is None else (predicted != y).astype(float)
+
+
+def _finite():
+    """`Examples` are finite: to look again at every update would take longer than many updates."""
+    return require("sklearn", extra="sklearn").config_context(assume_finite=True)

@@ -8,8 +8,8 @@ import numpy as np
 from numba import float64, int64, njit, types, void
 
 from ..parallel import track
+from . import FIXED
 from .learner import CompiledLearner
-from .orders import FIXED, Node
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -52,7 +52,7 @@ def _ordered(rows, start, stop, seed):
     return 0, stop - start
 
 
-def descend(update, test, fork, constants, X, y, bounds, first, last, seed, states, rows, losses):
+def _descend(update, test, fork, constants, X, y, bounds, first, last, seed, states, rows, losses):
     """Write the losses of all models below a node with model states[0]; count the rows learnt.
 
     Model states[d] leaves out chunks firsts[d] ... lasts[d]. A copy learns the right half of them
@@ -94,13 +94,46 @@ _TEST = types.FunctionType(void(*_MODEL, int64, int64, _VECTOR))
 _FORK = types.FunctionType(void(_STATES, int64))
 _NODE = (_VECTOR, _X, _Y, _ROWS, int64, int64, int64)
 _SIGNATURE = int64(_UPDATE, _TEST, _FORK, *_NODE, _STATES, _ROWS, _VECTOR)
-_descend = njit(_SIGNATURE, cache=True, nogil=True)(descend)  # once for all learners
+_compiled = njit(_SIGNATURE, cache=True, nogil=True)(_descend)  # once for all learners
 
 
 @njit(cache=True, nogil=True)
 def _copy_row(states, depth):
     for i in range(states.shape[1]):
         states[depth + 1, i] = states[depth, i]
+
+
+class Node(NamedTuple):
+    """A model that leaves out chunks first ... last, after learning the edges of its path.
+
+    An edge (first, last, inside) is chunks first ... last or, if not inside, all the others, in one
+    call.
+    """
+
+    path: tuple[tuple[int, int, bool], ...]
+    first: int
+    last: int
+
+
+def tree_nodes(k: int, n_least: int) -> list[Node]:
+    """All nodes of the first level of the tree that has so many, or all leaves."""
+    nodes = [Node((), 0, k - 1)]
+    while len(nodes) < min(n_least, k):
+        nodes = [child for node in nodes for child in _children(*node)]
+    return nodes
+
+
+def _children(path, first, last):
+    if first == last:
+        return [Node(path, first, last)]
+    middle = (first + last) // 2
+    left = Node((*path, (middle + 1, last, True)), first, middle)
+    return [left, Node((*path, (first, middle, True)), middle + 1, last)]
+
+
+def leaves(k: int) -> list[Node]:
+    """The models of standard cross-validation, each of which learns all in one call."""
+    return [Node(((i, i, False),), i, i) for i in range(k)]
 
 
 class Failed(NamedTuple):
@@ -114,7 +147,7 @@ class Failed(NamedTuple):
 
 
 class _Methods:
-    """The steps of `descend` for a learner in Python, which may raise."""
+    """The steps of `_descend` for a learner in Python, which may raise."""
 
     def __init__(self, learner, leaves):
         self.learner = learner
@@ -122,7 +155,7 @@ class _Methods:
         self.leaves = iter(leaves)
         self.failures = []
 
-    def attempt(self, doing, step, state, *rows):
+    def attempt(self, doing: Any, step: Any, state: Any, *rows):
         if isinstance(state, Failed):
             return state
         try:
@@ -130,17 +163,21 @@ class _Methods:
         except Exception as error:
             return Failed(doing, error)
 
-    def update(self, states, at, _, X, y, rows, start, stop):
+    def update(
+        self, states: Any, at: int, _: Any, X: np.ndarray, y: Any, rows: Any, start: int, stop: int
+    ):
         part = rows[start:stop]
         if part[-1] - part[0] == len(part) - 1 and (np.diff(part) == 1).all():
             part = slice(part[0], part[-1] + 1)  # a view
         chosen = X[part], None if y is None else y[part]
         states[at] = self.attempt("learning", self.learner.update, states[at], *chosen)
 
-    def fork(self, states, depth):
+    def fork(self, states: Any, depth: int):
         states[depth + 1] = self.attempt("being copied", self.copied, states[depth])
 
-    def test(self, states, at, _, X, y, start, stop, losses):
+    def test(
+        self, states: Any, at: int, _: Any, X: Any, y: Any, start: int, stop: int, losses: Any
+    ):
         chosen = X[start:stop], None if y is None else y[start:stop]
         found = self.attempt("being tested", self.losses, states[at], *chosen)
         if isinstance(found, Failed):
@@ -150,13 +187,17 @@ class _Methods:
         states[at] = None
         next(self.leaves, None)
 
-    def losses(self, state, X, y):
+    def losses(self, state: Any, X: Any, y: Any):
         losses = np.asarray(self.learner.loss(state, X, y), float)
         if losses.shape != (len(X),):
             raise ValueError(f"loss has shape {losses.shape}, not ({len(X)},): one value a row")
         if np.isnan(losses).any():
             raise ValueError(f"loss of row {np.argmax(np.isnan(losses))} is nan")
         return losses
+
+
+class Unfinished(Exception):
+    """Some models of a branch failed: what `follow` would return, which no cache must keep."""
 
 
 def follow(
@@ -167,53 +208,48 @@ def follow(
     Returns the losses of its rows, nan where a model failed; how many rows were learnt; and
     (first row tested, what failed) of failed models. The key stands for all that follows it.
     """
-    run, steps, states, failures = _machine(learner, node, label)
-    if y is None and isinstance(learner, CompiledLearner):
-        y = np.zeros(len(X))
+    path, first, last = node
+    height = 2 + int(last - first).bit_length()
+    if isinstance(learner, CompiledLearner):
+        run: Any = _compiled
+        steps: Any = (learner.update_kernel, learner.loss_kernel, _copy_row, learner.constants)
+        states: Any = np.tile(learner.initial, (height, 1))
+        failures = []
+        y = np.zeros(len(X)) if y is None else y
+    else:
+        n_leaves = last - first + 1
+        methods = _Methods(learner, track(range(n_leaves), label, n_leaves) if label else ())
+        run = _descend
+        steps = methods.update, methods.test, methods.fork, None
+        states = [learner.init(), *[None] * height]
+        failures = methods.failures
+    update, test, _, constants = steps
     rows = np.arange(len(X))
     losses = np.full(len(X), np.nan)
-    update, test, _, constants = steps
     learnt = 0
-    for edge in node.path:
-        span = slice(bounds[edge.first], bounds[edge.last + 1])
-        fed = rows[span].copy() if edge.inside else np.delete(rows, span)
+    for start, stop, inside in path:
+        span = slice(bounds[start], bounds[stop + 1])
+        fed = rows[span].copy() if inside else np.delete(rows, span)
         if seed != FIXED:
             _shuffle(fed, len(fed), seed, span.start, span.stop)
         update(states, 0, constants, X, y, fed, 0, len(fed))
         learnt += len(fed)
-    tested = slice(bounds[node.first], bounds[node.last + 1])
-    if node.first == node.last:  # to hand kernels to a kernel takes longer than one test
+    tested = slice(bounds[first], bounds[last + 1])
+    if first == last:  # to hand kernels to a kernel takes longer than one test
         test(states, 0, constants, X, y, tested.start, tested.stop, losses)
     else:
-        learnt += run(*steps, X, y, bounds, node.first, node.last, seed, states, rows, losses)
+        learnt += run(*steps, X, y, bounds, first, last, seed, states, rows, losses)
     found = losses[tested], int(learnt), failures
     if failures:
         raise Unfinished(*found)
     return found
 
 
-def _machine(learner, node, label):
-    """`descend`, its steps, states for all levels below a node, and where failures will be."""
-    height = 2 + int(node.last - node.first).bit_length()
-    if isinstance(learner, CompiledLearner):
-        steps = learner.update_kernel, learner.loss_kernel, _copy_row, learner.constants
-        return _descend, steps, np.tile(learner.initial, (height, 1)), []
-    n_leaves = node.last - node.first + 1
-    methods = _Methods(learner, track(range(n_leaves), label, n_leaves) if label else ())
-    steps = methods.update, methods.test, methods.fork, None
-    return descend, steps, [learner.init(), *[None] * height], methods.failures
-
-
-class Unfinished(Exception):
-    """Some models of a branch failed: what `follow` would return, which no cache must keep."""
-
-
 def follow_kept(cache: str | None, node: Node, *arguments: Any) -> tuple:
     """Return what `follow` does, or what a folder has kept of it."""
     ignored = ["learner", "X", "y", "bounds", "seed", "label"]
+    kept = follow if cache is None else joblib.Memory(cache, verbose=0).cache(follow, ignored)
     try:
-        if cache is None:
-            return follow(node, *arguments)
-        return joblib.Memory(cache, verbose=0).cache(follow, ignore=ignored)(node, *arguments)
+        return kept(node, *arguments)
     except Unfinished as unfinished:
         return unfinished.args

@@ -99,7 +99,7 @@ FOLDS = {
     "one": acv.folds.leave_one_out(N),
     "few": acv.folds.k_fold(N, 2),
     "many sizes": Folds([[0], [1, 2], [3, 4, 5], [6]]),
-    "gap": acv.folds.blocked(N, 5, buffer=2),
+    "gap": Folds([[0, 1, 2], [3, 4, 5]], [[1], [4]]),
 }
 
 

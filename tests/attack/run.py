@@ -1,15 +1,11 @@
-"""Every call in a process of its own: right, refused, cryptic, silently wrong, crash or hang."""
+"""Calls in other processes: right, refused, cryptic, silently wrong, crash or hang."""
 
-import argparse
 import ast
 import multiprocessing
 import os
-import re
 import resource
-import sys
 import traceback
 import warnings
-from collections import Counter
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -24,14 +20,15 @@ from acvlib.folds import Folds
 from acvlib.results import CVResult, Fit
 from acvlib.treecv import LearnerCV
 
-from .calls import CALLS, other_result
+from .calls import CALLS
 
 FORK = multiprocessing.get_context("fork")
-SECONDS = 10.0
+SECONDS = 10.0  # that a call may take
+BATCH = 40  # cases of one process
+FINE = ("right", "refused")
 MEMORY = 3 * 2**30  # beyond what the parent has
 LIBRARY = str(Path(acvlib.__file__).parent)
 CLEAR = (LIBRARY, f"{os.sep}sklearn{os.sep}")  # where a refusal may be written
-VERDICTS = ("right", "refused", "cryptic", "silent", "crash", "hang")
 TOLERANCE = 1e-6
 
 
@@ -135,8 +132,7 @@ def raises(filename):
 
 def answer(call, arguments):
     """(what the call gives, whether the library warned of it), or `Refused`."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         try:
             found = call.function(**arguments)
             parts = numbers(found)
@@ -150,25 +146,21 @@ def answer(call, arguments):
 def judge(case):
     """(verdict, what was wrong)."""
     call = CALLS[case.name]
-
-    def plain():
-        return call.plain(np.random.default_rng(case.seed))
-
-    odd = call.families[case.argument][case.kind](plain()[case.argument])
+    plain = call.arguments(case.seed)
+    odd = call.families[case.argument][case.kind](plain[case.argument])
+    arguments = call.arguments(case.seed) | {case.argument: odd.value}
     expected = None
     if odd.must in ("same", "equal", "turned"):
-        replaced = {} if odd.plain is None else {case.argument: odd.plain}
-        expected = answer(call, plain() | replaced)
-    found = answer(call, plain() | {case.argument: odd.value})
+        expected = answer(call, plain | {case.argument: odd.plain})
+    found = answer(call, arguments)
     if isinstance(found, Refused):
         if not found.clear:
             return "cryptic", found.says
-        must_answer = odd.must in ("same", "turned") and not isinstance(expected, Refused)
-        return (
-            ("cryptic", f"refuses what is equal: {found.says}") if must_answer else ("refused", "")
-        )
+        if odd.must in ("same", "turned") and not isinstance(expected, Refused):
+            return "cryptic", f"refuses what is equal: {found.says}"
+        return "refused", ""
     found, marked = found
-    wrong = fault(odd, call, found, marked, expected, plain() | {case.argument: odd.value})
+    wrong = fault(odd, call, found, marked, expected, arguments)
     return ("silent", wrong) if wrong else ("right", "")
 
 
@@ -186,8 +178,7 @@ def fault(odd, call, found, marked, expected, arguments):
         wanted = wanted[::-1] if odd.must == "turned" else wanted
         return "" if same(found, wanted) else "differs from the equal input"
     undefined = any(np.isnan(part).any() for part in numbers(found))
-    unmarked = not marked and not call.undefined
-    if unmarked and (undefined or not all(finite) and not call.unbounded):
+    if not marked and (undefined or not all(finite) and not call.unbounded):
         return "is not finite, and nothing says so"
     if call.law is not None and not marked:
         try:
@@ -201,86 +192,50 @@ def fault(odd, call, found, marked, expected, arguments):
 # the forks
 
 
-def forked(case, seconds=SECONDS):
-    """The verdict on a case, found in a child process."""
+def attack(chosen):
+    """The faults, a line each."""
+    for name in dict.fromkeys(case.name for case in chosen):  # children find all compiled
+        found = answer(CALLS[name], CALLS[name].arguments(seed=0))
+        if isinstance(found, Refused):
+            raise RuntimeError(f"the plain call of {name} fails: {found.says}")
+    verdicts = []
+    while len(verdicts) < len(chosen):
+        verdicts += forked(chosen[len(verdicts) :][:BATCH])
+    told = zip(chosen, verdicts, strict=True)
+    return [f"{verdict}: {case}: {says}" for case, (verdict, says) in told if verdict not in FINE]
+
+
+def forked(cases):
+    """The verdicts on cases, found in a child process, up to one that ends it."""
     reader, writer = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=_work, args=(case, writer))
+    child = FORK.Process(target=_work, args=(cases, writer))
     child.start()
     writer.close()
+    verdicts = []
     try:
-        return reader.recv() if reader.poll(seconds) else ("hang", f"more than {seconds:g} s")
+        while len(verdicts) < len(cases):
+            late = ("hang", f"more than {SECONDS:g} s")
+            verdicts.append(reader.recv() if reader.poll(SECONDS) else late)
+            if verdicts[-1] is late:
+                break
     except EOFError:
         child.join()
-        return "crash", f"exit code {child.exitcode}"
+        verdicts.append(("crash", f"exit code {child.exitcode}"))
     finally:
         child.kill()
         child.join()
+    return verdicts
 
 
-def _work(case, writer):
+def _work(cases, writer):
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (own + MEMORY, own + MEMORY))
-    try:
-        verdict = judge(case)
-    except BaseException as error:  # of the harness itself
-        verdict = "cryptic", f"the attack itself: {type(error).__name__}: {error}"[:200]
-    writer.send(verdict)
-
-
-def warm_up(names):
-    """Every plain call once, so that children find all compiled; what is refused is a fault."""
-    other_result()  # what is passed in place of a result is fitted, and compiled, here too
-    for name in names:
-        found = answer(CALLS[name], CALLS[name].plain(np.random.default_rng(0)))
-        law = "as it is" in next(iter(CALLS[name].families.values()), {})
-        if isinstance(found, Refused) and not law:
-            raise RuntimeError(f"the plain call of {name} fails: {found.says}")
-
-
-def attack(chosen, seconds=SECONDS, watch=None):
-    """(Counter of (name, verdict), faults: a line each)."""
-    warm_up(dict.fromkeys(case.name for case in chosen))
-    if any(case.kind == "other" for case in chosen):
-        other_result()  # compiles for half a minute: more than a child has
-    counts = Counter()
-    faults = []
-    for number, case in enumerate(chosen):
-        verdict, says = forked(case, seconds)
-        counts[case.name, verdict] += 1
-        if verdict not in ("right", "refused"):
-            faults.append(f"{verdict:8} {case}: {says}")
-            if watch:
-                print(faults[-1], file=watch, flush=True)
-        if watch and number % 500 == 499:
-            print(f"{number + 1} calls", file=watch, flush=True)
-    return counts, faults
-
-
-def table(counts):
-    """The counts of each function, and of all."""
-    total = Counter()
-    rows = {}
-    for (name, verdict), count in sorted(counts.items()):
-        rows.setdefault(name, Counter())[verdict] += count
-        total[verdict] += count
-    frame = pd.DataFrame({**rows, "all": total}).T.reindex(columns=VERDICTS).fillna(0).astype(int)
-    return frame.assign(calls=frame.sum(axis=1)).to_string()
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=5000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="functions whose name matches")
-    options = parser.parse_args()
-    chosen = [
-        case for case in cases(options.calls, options.seed) if re.search(options.only, case.name)
-    ]
-    counts, faults = attack(chosen, watch=sys.stderr)
-    print(table(counts))
-    print("\n".join(sorted(faults)))
-    grave = {"silent", "crash", "hang"}
-    return int(any(verdict in grave for _, verdict in counts))
+    for case in cases:
+        try:
+            verdict = judge(case)
+        except BaseException as error:  # of the harness itself
+            verdict = "cryptic", f"the attack itself: {type(error).__name__}: {error}"[:200]
+        writer.send(verdict)

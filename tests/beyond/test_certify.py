@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-import mpmath
+import gmpy2
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles.campaign import HAZARDS, campaign, rows
+from oracles.campaign import rows
 from oracles.high_precision import LONG, expanded, refit, sites_of, solved
 
 import acvlib as acv
@@ -14,10 +14,9 @@ from acvlib.beyond.certify import _problem
 from acvlib.beyond.certify.verified import (
     Metric,
     NotCertified,
+    choices_range,
     counts_range,
     excess,
-    odds_of,
-    odds_range,
 )
 from acvlib.models import FAMILIES, GLM, GaussianHMM, LinearChainCRF, PairwiseLinear
 from acvlib.trials import NoFiniteOptimum
@@ -54,15 +53,6 @@ def assert_inside(certificate, exact, slack=1e-9):
     if seen.all():
         low, high = certificate.interval
         assert low - slack <= exact.loss <= high + slack
-
-
-def test_no_bound_is_broken_by_problems_made_to_break_it():
-    found = campaign(250, np.random.default_rng(0))
-    assert len(found) == len(HAZARDS)
-    for hazard, (_, certified, distance, loss) in found.items():
-        assert distance <= 1.0, hazard
-        assert loss <= 1.0 + 1e-9, hazard  # places within intervals are divided by their widths
-        assert certified, hazard
 
 
 @pytest.mark.parametrize("family", ["logistic", "poisson", "multinomial"])
@@ -122,7 +112,7 @@ def test_gradients_are_within_their_noise(hazard):
         truth, _ = expanded(sites[2:], ridge, LONG(points[0]))
         _, metric = expanded(sites, ridge, LONG(fit.params))
         error = gradient - truth
-        assert 0.0 < mpmath.sqrt(error @ solved(metric, error)) <= noise
+        assert 0.0 < gmpy2.sqrt(error @ solved(metric, error)) <= noise
         checked += 1
 
 
@@ -135,11 +125,11 @@ def test_metrics_bound_lengths_and_shares(dim, rng):
     metric = Metric(matrix, matrix.diagonal(), 1e-15)
     for _ in range(10):
         v = rng.normal(size=dim) * scale
-        assert mpmath.sqrt(LONG(v) @ solved(LONG(matrix), LONG(v))) <= metric.dual(v[None])[0]
+        assert gmpy2.sqrt(LONG(v) @ solved(LONG(matrix), LONG(v))) <= metric.dual(v[None])[0]
         v = v / scale**2
-        assert mpmath.sqrt(LONG(v) @ LONG(matrix) @ LONG(v)) <= metric.length(v[None])[0]
-    assert metric.share(0.5 * matrix, matrix.diagonal(), 0.0, (0.6, 0.49)) == 0.49
-    assert metric.share(-matrix, matrix.diagonal(), 0.0, (0.1,)) == 0.0
+        assert gmpy2.sqrt(LONG(v) @ LONG(matrix) @ LONG(v)) <= metric.length(v[None])[0]
+    assert 0.4 < metric.share(0.5 * matrix, matrix.diagonal(), 0.0) < 0.5
+    assert metric.share(-matrix, matrix.diagonal(), 0.0) == 0.0
     singular = np.outer(scale, scale)
     with pytest.raises(NotCertified, match="singular"):
         Metric(singular, singular.diagonal(), 0.0)
@@ -148,17 +138,16 @@ def test_metrics_bound_lengths_and_shares(dim, rng):
 @np.errstate(all="ignore")  # as in `certify`
 def test_ranges_hold_their_functions():
     x = np.array([0.0, 1e-12, 1e-6, 1e-3, 0.0099, 0.0101, 0.5, 0.97])
-    truth = [-mpmath.log1p(-each) / each - 1 if each else 0 for each in LONG(x)]
+    truth = [-gmpy2.log1p(-each) / each - 1 if each else 0 for each in LONG(x)]
     assert (excess(x) >= truth).all()
     assert_allclose(excess(x), np.array(truth, float), rtol=2e-4)
     assert np.isinf(excess(np.array([1.0, np.nan]))).all()
     odds = np.array([-700.0, -30.0, -1e-3, 0.0, 2.0, 800.0])
     losses = np.logaddexp(0.0, odds)
-    for ends in (odds_of(losses, 1e-15 * losses), np.array([odds, odds])):
-        low, high = odds_range(ends, np.full(6, 0.25))
-        for side, end, sign in ((low, mpmath.mpf("-0.25"), 1), (high, mpmath.mpf("0.25"), -1)):
-            true = [mpmath.log1p(mpmath.exp(each + end)) for each in LONG(odds)]
-            assert (sign * (LONG(true) - LONG(side)) >= 0).all()
+    low, high = choices_range(losses, 1e-15 * losses, np.full(6, 0.25))
+    for side, end, sign in ((low, gmpy2.mpfr("-0.25"), 1), (high, gmpy2.mpfr("0.25"), -1)):
+        true = [gmpy2.log1p(gmpy2.exp(each + end)) for each in LONG(odds)]
+        assert (sign * (LONG(true) - LONG(side)) >= 0).all()
     low, high = counts_range(np.zeros(3), np.array([0.0, 1.0, 9.0]), np.ones(3), np.zeros(3))
     assert_allclose(low, [np.exp(-1.0), 1.0, np.e - 9.0], rtol=1e-12)
     assert_allclose(high, [np.e, np.e - 1.0, np.exp(-1.0) + 9.0], rtol=1e-12)
@@ -169,7 +158,7 @@ def test_third_derivatives_are_within_the_rates():
     rng = np.random.default_rng(3)
     model = sentences(rng)
     fit = acv.fit(model)
-    rate = _problem(fit).spreads.max()
+    rate = _problem(fit).rate
     ones = np.ones(model.n_sites)
     H = np.asarray(fit.hessian)
     factor = np.linalg.cholesky(H)

@@ -205,8 +205,8 @@ def random_columns(alpha):
 
 
 REFUSED = {
-    "not positive": ((lambda a: GLM(X, LABELS, penalty=a[0]), [0.0]), "must be one or more pos"),
-    "none": ((lambda a: GLM(X, LABELS), []), "must be one or more positive"),
+    "not positive": ((lambda a: GLM(X, LABELS, penalty=a[0]), [0.0]), "alpha must be above 0"),
+    "none": ((lambda a: GLM(X, LABELS), []), "alpha is empty"),
     "other sites": ((other_rows, [1.0]), "48 and 40 sites"),
     "other data": ((other_data, [1.0]), "other data or size: their y are not equal"),
     "other parameters": ((other_columns, [1.0]), "7 and 6 parameters"),

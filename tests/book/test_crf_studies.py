@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from acvbook.studies import (
     crf_epochs,
-    entities,
     feature_crf,
     hidden_labels,
     inexact,
 )
-from oracles.toy_models import Ridge, Saddle
+from oracles.toy_models import Ridge
 
 import acvlib as acv
 from acvlib.models import LinearChainCRF
@@ -88,18 +87,6 @@ def test_errors_by_draw_are_those_of_its_sentences(model, study):
     assert found[""][1][1] == table.correlation[1, "no_adjustment"]
 
 
-def test_nearer_counts_folds(model, study):
-    shares = crf_epochs.nearer(study, study.iterates[10])
-    _, results = crf_epochs.at_iterate(model, study.iterates[10], study.set_folds)
-    errors = {
-        name: study.full.standard_errors_between(r.params, study.reference.params[:10])
-        for name, r in results.items()
-    }
-    expected = errors["frozen_newton"] <= errors["infinitesimal_jackknife"]
-    assert shares["ij"][0] == pytest.approx(expected.mean())
-    assert len(shares["none"]) == 3
-
-
 def test_proposition_2_on_a_quadratic():
     """Ridge regression: H is constant, so L_Hinv = 0; lambda_min and L_g are known."""
     rng = np.random.default_rng(5)
@@ -131,14 +118,6 @@ def test_loss_slopes_are_gradients(model):
     params = np.random.default_rng(6).normal(size=(2, 15))
     exact_slopes = crf_epochs.own_slopes(model, folds)(params)
     assert inexact.loss_slopes(model, params, folds) == pytest.approx(exact_slopes, abs=1e-8)
-
-
-def test_convex_iterates_come_after_the_last_indefinite_one():
-    model = Ridge(np.eye(2), np.ones(2))
-    iterates = [np.full(2, v) for v in (0.0, 0.2, 0.4, 0.45, 0.5)]
-    chosen = inexact.convex_iterates(model, iterates, 3)
-    assert list(chosen) == [0, 2, 3]  # the last one is the optimum
-    assert inexact.convex_iterates(Saddle(np.eye(2), np.ones(2)), iterates, 3) == {}
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +156,7 @@ def test_entity_scores_by_hand():
     """Three entities; found: one whole, one with a wrong end, one of the wrong type."""
     true = [np.array([1, 2, 0]), np.array([3, 4, 0, 1])]
     predicted = [np.array([1, 2, 0]), np.array([3, 0, 0, 3])]
-    table = entities.entity_scores(true, predicted, NAMES)
+    table = feature_crf.entity_scores(true, predicted, NAMES)
     assert table.F1["micro avg"] == pytest.approx(1 / 3)
     assert (table.precision["PER"], table.recall["PER"]) == (1.0, 0.5)
     assert table.entities["micro avg"] == 3

@@ -131,10 +131,10 @@ def test_fetch_converts_an_archive_to_the_known_file_or_keeps_nothing(toy, serve
     with pytest.raises(registry.DataNotFound, match=r"not a zip file.* Ask\."):
         fetch("toy")
     with zipfile.ZipFile(public / "original.zip", "w") as archive:
-        for name in (*fetching.dodgers_uci.MEMBERS, "never unpacked"):
+        for name in (*fetching.MEMBERS, "never unpacked"):
             archive.writestr(name, "")
     readings = {"both": b"another", "left": b"reading"}
-    monkeypatch.setattr(fetching.dodgers_uci, "canonical", lambda _, ends: readings[ends])
+    monkeypatch.setattr(fetching, "canonical", lambda _, ends: readings[ends])
     with pytest.raises(registry.DataCorrupt, match="not the known counts and games"):
         fetch("toy")
     assert not list(registry.cache_folder("toy").iterdir())

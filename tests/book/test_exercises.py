@@ -36,9 +36,3 @@ def test_exercises_end_the_chapter():
     notebook = {"cells": [{"source": "# Title\n", "metadata": {}}]}
     last = chapters.chapter(notebook, "a line", "**Exercise 1.** Why?")["cells"][-1]
     assert last["source"] == "## Exercises\n\n**Exercise 1.** Why?"
-
-
-def test_a_chapter_may_have_none_yet():
-    notebook = {"cells": [{"source": "# Title\n", "metadata": {}}]}
-    assert chapters.exercises("99_not_written") == ""
-    assert len(chapters.chapter(notebook, "a line")["cells"]) == 1

@@ -7,7 +7,8 @@ from dataclasses import replace
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from acvbook.gene_clusters import GeneClusters, newton
+from acvbook.gene_clusters import GeneClusters, mixture
+from acvbook.gene_clusters.derivatives import EmptyCluster
 from acvbook.gene_clusters.regression import spline_basis
 from autograd import grad, jacobian
 from numpy.testing import assert_allclose
@@ -129,7 +130,7 @@ def test_damped_newton_ends_where_a_trust_region_does(model):
     two = model.stage_two
     positions = two.positions(model.stage_one.solve(np.ones(model.n_sites)))
     start = model.split(model.initial_params())[1]
-    found = newton.minimise(two, start, positions)
+    found = mixture.minimise(two, start, positions)
     derivatives = {
         "jac": lambda p: two.gradient(p, positions),
         "hess": lambda p: two.hessian(p, positions),
@@ -179,7 +180,11 @@ def test_the_sparse_jackknife_equals_the_dense_one(model, fit, folds):
     assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
 
 
-# scoring
+def test_a_cluster_that_empties_is_named(model, fit):
+    emptied = fit.params.copy()
+    emptied[-1] = np.log(1e-4)
+    with pytest.raises(EmptyCluster, match="cluster 2 with .* of 9 genes: take fewer .* than 3"):
+        model.check_optimum(emptied)
 
 
 # the basis

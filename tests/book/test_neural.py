@@ -10,11 +10,16 @@ from acvlib.models import LinearChainCRF
 torch = pytest.importorskip("torch")
 neural = pytest.importorskip("acvbook.neural")
 
-from acvbook.neural.batches import in_order, make_batch, one_torch_thread  # noqa: E402
+from acvbook.neural.batches import (  # noqa: E402
+    LONGEST_WORD,
+    UNKNOWN,
+    Vocabulary,
+    in_order,
+    make_batch,
+)
 from acvbook.neural.bilstm_crf import CRFLayer  # noqa: E402
 from acvbook.neural.emissions import score  # noqa: E402
 from acvbook.neural.training import Training, train  # noqa: E402
-from acvbook.neural.vocabulary import LONGEST_WORD, UNKNOWN, Vocabulary  # noqa: E402
 
 TINY = Training(
     neural.Sizes(word=6, character=4, filters=4, hidden=5, layers=2), epochs=3, learning_rate=0.01
@@ -91,18 +96,3 @@ def test_emissions_are_kept_and_reused(text, tmp_path, monkeypatch):
         np.testing.assert_array_equal(a, b)
     assert first.crf.shape == (99,)
     LinearChainCRF(first.scores["valid"], first.tags["valid"])
-
-
-def test_the_limit_on_torch_threads_is_lifted_by_the_last_who_leaves():
-    """Two who overlap: the first to leave does not lift it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        one_torch_thread.__enter__()
-        one_torch_thread.__enter__()
-        one_torch_thread.__exit__()
-        assert torch.get_num_threads() == 1
-        one_torch_thread.__exit__()
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)

@@ -8,7 +8,7 @@ import assemble
 import chapters
 import pandas as pd
 import pytest
-from build_html import finished, icons, sitemap
+from build_html import finished, icons
 
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT = 'var icons={bars:[448,512,["navicon"],"f0c9","M0 96"],"arrow-up":[3,4,[],"f0","M1"]}'
@@ -31,13 +31,6 @@ def test_headers_say_something_and_long_names_may_break():
     page = finished(f"<table><th></th><th>one_name</th></table>{code}", icons(SCRIPT))
     assert "<td></td><th>one_<wbr>name</th>" in page
     assert '<span class="pre">acv.<wbr>two_<wbr>words()</span></code> 0.5' in page
-
-
-def test_there_is_a_map_where_the_book_has_an_address(monkeypatch):
-    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
-    assert sitemap(["index.html"]) == {}
-    monkeypatch.setenv("GITHUB_REPOSITORY", "a/b")
-    assert "<loc>https://a.github.io/b/index.html</loc>" in sitemap(["index.html"])["sitemap.xml"]
 
 
 def test_a_command_without_mathml_ends_the_build(monkeypatch):

@@ -1,6 +1,5 @@
 """Docstrings in the library reference: plain text, code in backticks, sections as lists."""
 
-import inspect
 import sys
 from pathlib import Path
 
@@ -69,10 +68,3 @@ def test_examples_tables_and_sentences_stay_what_they_are(plain_docstrings, writ
     lines = written.splitlines()
     plain_docstrings.rewrite(None, "class", "f", None, None, lines)
     assert lines == shown.splitlines()
-
-
-@pytest.mark.parametrize("value", [True, 4, 0.5])
-def test_what_python_says_of_a_number_is_left_out(plain_docstrings, value):
-    lines = inspect.getdoc(type(value)).splitlines()
-    plain_docstrings.rewrite(None, "attribute", "n", value, None, lines)
-    assert lines == []

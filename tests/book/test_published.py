@@ -17,7 +17,14 @@ def records():
 
 
 def test_the_published_ledger_is_complete_and_each_failure_has_its_reason(records):
-    assert ledger.problems(records) == []
+    """What a chapter records since it was changed comes when it is published anew."""
+    chapters = Path(publish.__file__).parents[1] / "notebooks"
+    runs = {name: origin.run_of(name, PUBLISHED) for name in NAMES}
+    changed = {name for name in NAMES if origin.changes(runs[name], chapters / f"{name}.py")}
+    recorded = {record["id"] for record in records}
+    claims = load_claims()
+    late = {name for name in claims.keys() - recorded if claims[name].notebook in changed}
+    assert ledger.problems(records, {n: claims[n] for n in claims.keys() - late}) == []
 
 
 def test_nothing_published_was_measured_on_a_stand_in_that_is_not_explained(records):

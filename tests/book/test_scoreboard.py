@@ -100,12 +100,6 @@ def test_the_summary_counts_claims_and_rules():
     assert scoreboard.counts([parent], parts, recorded) == "0 (1) | 0 (0) | 1 (1) | 0 (0) | 0 (1)"
 
 
-def test_notes_say_each_reason_once():
-    a, b = (Claim(id, "", "", nothing="It is a count.", fixed="All folds.") for id in "ab")
-    noted = scoreboard.notes([a, b])
-    assert noted == "\n- No baseline: It is a count.\n- No draws: All folds.\n"
-
-
 def test_every_claim_of_the_book_and_every_part_has_its_row():
     """Badges lead to them, also in a run that did not measure them."""
     page = scoreboard.page([], {})

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from acvbook import datasets
-from acvbook.datasets import _SIMULATED, columns, covtype, libsvm, msd, registry
-from acvbook.datasets.tagged import TAGS, of_scheme
+from acvbook.datasets import _SIMULATED, columns, msd, registry
+from acvbook.datasets.tagged import TAGS, to_iob2
 
 SETS = _SIMULATED | {"msd": (datasets.load_msd, partial(datasets.simulate_msd, n_rows=20_000))}
 KINDS = ("stand-in", "real")
@@ -195,49 +195,6 @@ def test_columns_of_tables(name, number, column, kind):
         assert column.distinct / 2 <= distinct <= 5 * column.distinct
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["libsvm, svmguide3", "libsvm, w2a_standin", "libsvm, a9a"])
-def test_labels_and_binary_features(name, kind):
-    data = loaded(name, kind)
-    shape = libsvm.SHAPES[data.name]
-    assert (data.X.shape, (data.y == 1).sum()) == ((shape.n_rows, shape.n_features), shape.positive)
-    start = 0
-    for shares in shape.groups:
-        group = data.X[:, start : start + len(shares)]
-        start += len(shares)
-        assert group.sum(axis=1).max(initial=0.0) <= 1.0
-        assert group.sum(axis=1).min() == pytest.approx(1.0) or sum(shares) < 1.0
-        if data.name == "a9a" and kind == "real":
-            np.testing.assert_allclose(group.mean(axis=0), shares, atol=1e-12)
-        elif kind == "stand-in":
-            np.testing.assert_allclose(group.mean(axis=0), shares, atol=0.04)
-    if data.name == "w2a_standin":
-        assert 0.06 < np.mean(data.X.sum(axis=1) == 0) < 0.1
-        assert data.X.mean() == pytest.approx(0.0395, rel=0.2)
-        assert data.X.sum(axis=1).max() == pytest.approx(101, rel=0.2)
-        np.testing.assert_allclose(
-            np.quantile(data.X.mean(axis=0), np.linspace(0, 1, 11)), libsvm._W2A, atol=0.02
-        )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_cells_of_forest_have_one_area_and_one_soil(kind):
-    data = loaded("covtype", kind)
-    areas, soils = data.X[:, 10:14], data.X[:, 14:]
-    assert (areas.sum(axis=1) == 1.0).all()
-    assert (soils.sum(axis=1) == 1.0).all()
-    # The README's numbers; a stand-in draws its own.
-    slack = 0.004 * len(data) if kind == "stand-in" else 0.0
-    counts = [144926, 193461, 24357, 1856, 6522, 11870, 14058]
-    np.testing.assert_allclose(np.bincount(data.cover)[1:], counts, atol=slack)
-    np.testing.assert_allclose(areas.sum(axis=0), [178314, 20616, 172880, 25240], atol=slack)
-    np.testing.assert_allclose(soils.sum(axis=0), covtype._SOIL, atol=slack)
-    assert data.X[:, 0].mean() == pytest.approx(2959.57, abs=10 if slack else 5e-3)
-    assert data.X[:, 0].std() == pytest.approx(279.92, abs=30 if slack else 5e-3)
-    heights = [data.X[data.cover == cover, 0].mean() for cover in (4, 3, 5, 2, 1, 7)]
-    assert (np.diff(heights) > 50).all()
-
-
 def run_lengths(flags):
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     return np.diff(edges)[::2]
@@ -267,30 +224,6 @@ def test_traffic_has_nights_games_and_gaps(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("name", "n_edges", "most", "mean", "excess"),
-    [
-        ("philadelphia", 1153, 25, 9.32, 5.9),
-        ("philadelphia, May 2016", 1153, 25, 9.71, 6.1),
-        ("philadelphia, toy", 42, 8, 54.7, 18.0),
-    ],
-)
-def test_maps(name, n_edges, most, mean, excess, kind):
-    data = loaded(name, kind)
-    degree = np.bincount(data.edges.ravel(), minlength=len(data))
-    assert (data.edges.dtype, data.edges.shape[1]) == (np.int64, 2)
-    assert degree.min() >= 1
-    if kind == "real":
-        assert (len(data.edges), degree.max()) == (n_edges, most)
-        assert data.counts.mean() == pytest.approx(mean, rel=0.01)
-        assert data.counts.var() / data.counts.mean() == pytest.approx(excess, rel=0.01)
-    else:
-        assert 0.85 * n_edges < len(data.edges) < 1.1 * n_edges
-        assert data.counts.mean() == pytest.approx(mean, rel=0.35)
-        assert 0.4 * excess < data.counts.var() / data.counts.mean() < 1.3 * excess
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
     ("name", "outside", "begins"),
     [
         ("conll2003", 0.8336, [6600, 7140, 6321, 3438]),
@@ -306,7 +239,7 @@ def test_tags(name, outside, begins, kind):
     np.testing.assert_allclose(counts / sum(begins), np.divide(begins, sum(begins)),
                                atol=1e-9 if exact else 0.06)  # fmt: skip
     for sentence in data.train.tags[:200]:
-        assert of_scheme(sentence, "IOB2")
+        assert to_iob2(sentence) == tuple(sentence)
     assert data.shareable == (name != "conll2003" or not exact)
 
 

@@ -26,14 +26,6 @@ def test_an_estimate_is_that_of_the_library(runs):
     assert_allclose(table.loc[0, ["estimate", "se"]].astype(float), direct[:2], rtol=1e-6)
 
 
-def test_coverage_of_many_draws_is_near_its_level(runs):
-    _, rungs = runs
-    table = calibration.estimates(
-        rungs["exact"], rungs["no_adjustment"], 30, 4_000, np.random.default_rng(0), level=0.8
-    )
-    assert_allclose(table.covers.mean(), 0.8, atol=0.06)
-
-
 def test_failures_are_far_params_or_far_losses(runs):
     _, rungs = runs
     none, exact = rungs["no_adjustment"], rungs["exact"]

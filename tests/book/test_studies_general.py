@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from acvbook.datasets import Libsvm
-from acvbook.studies import general, general_choice, general_rates, general_timing
+from acvbook.studies import general, general_choice, general_timing
 from acvbook.studies.general import neighbour_affinity
 from numpy.testing import assert_allclose
 
@@ -106,16 +106,3 @@ def test_in_one_leaf_neighbours_are_the_nearest_and_the_sum_is_that_of_all_pairs
     few = neighbour_affinity(points, 2.0, 3, np.random.default_rng(0), leaf=20).matrix
     assert (np.diff(few.indptr) >= 3).all()
     assert (few != few.T).nnz == 0
-
-
-def test_folds_of_alike_points_are_slices_and_some_of_them_reach_from_end_to_end():
-    model = general_rates.supervised(60, np.random.default_rng(0))
-    slices = general_rates.alike(model, 6)
-    first = [np.sort(model.energy.features[part, 0]) for part in slices]
-    assert all(a[-1] <= b[0] for a, b in zip(first[:-1], first[1:], strict=True))
-    some = general_rates.alike(model, 6, 3)
-    assert [len(some), some[0].tolist(), some[-1].tolist()] == [
-        3,
-        slices[0].tolist(),
-        slices[-1].tolist(),
-    ]

@@ -56,25 +56,6 @@ def test_stage_errors_are_distances_from_exact(run):
     assert table.clustering["ij", 1] < table.clustering["train", 1]
 
 
-def test_influence_is_the_slope_of_a_share(run):
-    weights, step = np.ones(14), 1e-4
-    influence = genomics.influence(run, 1)
-    for time in (0, 5, 13):
-        ends = []
-        for sign in (1, -1):
-            weights[time] = 1.0 + sign * step
-            ends.append(
-                np.log(run.model.unpack(run.model.solve(run.fit.params, weights).params).shares[1])
-            )
-        weights[time] = 1.0
-        assert_allclose(influence[time], (ends[0] - ends[1]) / (2 * step), rtol=1e-4, atol=1e-7)
-
-
-@pytest.fixture(scope="module")
-def rebuilds(data):
-    return genomics.over_rebuilds(data, (4, 5), 3, 2, np.random.default_rng(3), stride=2)
-
-
 def table_of_errors():
     """Two rebuilds, three df, two sizes, where train falls and the others are least at 5."""
     index = pd.MultiIndex.from_product(

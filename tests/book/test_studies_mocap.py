@@ -7,8 +7,6 @@ import pytest
 from acvbook.datasets.mocap import Mocap
 from acvbook.studies import mocap_draws, mocap_fits, mocap_orders
 
-import acvlib as acv
-
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*indefinite Hessian"
 )  # 8 sequences say little about a network
@@ -61,23 +59,6 @@ def test_fits_are_optima_of_what_is_not_held(studied):
         assert one.fit.newton_decrement <= 1e-6
         assert len(one.whole) == one.model.n_nuisance + one.model.n_params
         np.testing.assert_array_equal(one.model.held, one.whole[: one.model.n_nuisance])
-
-
-def test_exact_folds_are_refits(studied):
-    """Against L-BFGS on the weighted objective, from the full fit."""
-    from scipy.optimize import minimize
-
-    result = studied["AR(1)"]
-    model, full, cv = result.fitted.model, result.fitted.fit, result.rungs["exact"]
-    weights = acv.folds.weights(model.n_sites, [3])
-    settings = {
-        "method": "L-BFGS-B",
-        "jac": True,
-        "options": {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 2000},
-    }
-    refit = minimize(model.derivatives.value_and_gradient, full.params, args=(weights,), **settings)
-    assert full.standard_errors_between(cv.params[3], refit.x) <= 1e-3
-    assert cv.losses[3][0] == pytest.approx(model.heldout_loss(refit.x, [3])[0], rel=1e-5)
 
 
 def test_the_summary_of_a_split(studied):

@@ -3,7 +3,6 @@ on a small map whose answers can be had otherwise.
 """
 
 import numpy as np
-import pandas as pd
 import pytest
 from acvbook.datasets import Areas
 from acvbook.datasets.philadelphia import hexagons
@@ -34,21 +33,6 @@ def test_a_step_by_tract_is_a_step_of_em(fields):
     weights = acv.folds.weights(30, [3, 4])
     expected = mrf.maximise(model, params, weights)
     np.testing.assert_allclose(mrf.maximise_by_tract(model, params, weights), expected, rtol=1e-12)
-
-
-def test_times_over_acv_in_total_and_net():
-    seconds = pd.DataFrame(
-        {
-            "no_adjustment": [1.0],
-            "infinitesimal_jackknife": [2.0],
-            "exact": [5.0],
-            "log_partition": [0.1],
-        }
-    )
-    table = mrf.work(seconds, 10)
-    assert table.over_acv["exact"] == 2.5
-    assert table.net_of_scoring["exact"] == 4.0
-    assert table.seconds["exact"] == 50.0
 
 
 def test_difference_of_log_likelihoods_by_definition(data, fields):

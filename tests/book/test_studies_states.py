@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from acvbook.studies import state_counts, state_models, states
 from numpy.testing import assert_allclose
@@ -105,33 +104,9 @@ def test_information_criteria_count_parameters_and_frames():
     assert found["icl"] > found["bic"]
 
 
-def test_unusable_totals_are_not_chosen():
-    totals = np.array([[1.0, np.nan, 0.0], [4.0, 5.0, 6.0], [3.0, 4.0, 5.0]])
-    assert states.chosen(totals, np.array([2, 2, 2])) == (2, 2)
-    near = np.array([[4.0, 5.0, 5.9], [3.0, 6.0, 5.0]])
-    assert states.chosen(near, np.array([2, 2, 2])) == (1, 0)
-
-
 def test_intervals():
     found = states.rate(np.arange(50) < 10)
     low, high = beta.ppf([0.025, 0.975], [10, 11], [41, 40])  # Clopper and Pearson's is wider
     assert low - 0.01 < found.low < 0.2 < found.high < high + 0.01
     assert states.rate([True] * 30).high == 1.0
     assert states.mean([1.0, 3.0]) == pytest.approx((2.0, 2 - 1.96, 2 + 1.96, 2))
-
-
-def test_measures_compare_the_same_models(rows):
-    found = states.choices(rows)
-    assert set(found[found.criterion == "sequence"].n_sequences) == {10}
-    right = found[found.criterion == "bic"].right
-    assert right.all()  # far apart
-    table = states.summary(found)
-    assert table.loc[("training", ""), "too_many"] > 0.0
-    assert states.difference(found, "right", "sequence", "bic").n == 4
-    same = states.agreement(found, "within", "checked")
-    assert same.value == 1.0
-    cold = states.cold(rows)
-    assert len(cold) == 4  # the first model of each design
-    assert pd.api.types.is_bool_dtype(cold.told)
-    parts = states.by_separation(found)
-    assert set(parts.index.unique("separation")) == {0.0, 4.0}

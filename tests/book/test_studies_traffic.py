@@ -45,32 +45,6 @@ def test_measures_of_a_draw_are_those_of_its_ten_folds(redrawn):
     assert_allclose(fourth.differences[1], np.corrcoef(ns - none, ij - none)[0, 1])
 
 
-def test_refitted_folds_are_no_longer_wrong(problem, redrawn):
-    method = "infinitesimal_jackknife"
-    rates, draws = traffic.flags(problem[1], redrawn, method)
-    failed = sum(
-        traffic.calibration.failures(rungs["exact"], rungs[method]).sum()
-        for rungs in redrawn.values()
-    )
-    assert rates.folds == 120
-    assert rates.failed == failed > 0
-    assert len(draws) == 2
-    assert (draws.theta_after <= draws.theta_before).all()
-    if rates.recall == 1.0:
-        assert draws.theta_after.max() <= traffic.calibration.LIMIT
-
-
-def test_schemes_differ_by_a_constant_when_the_future_is_left_out(problem):
-    data = problem[0]
-    schemes = acv.weighting.keep_latents, acv.weighting.drop_latents
-    pair = [PoissonTraffic(data.counts[-60:], data.day[-60:], scheme=scheme) for scheme in schemes]
-    start = pair[0].initial_params()
-    gap, constant = traffic.scheme_gap(pair, start, np.arange(40, 60))
-    assert gap < 1e-10
-    assert_allclose(constant, np.log(2))
-    assert traffic.scheme_gap(pair, start, np.arange(30, 40))[0] > 1e-3
-
-
 def test_calls_are_counted_and_the_meter_is_taken_off(problem):
     _, model, fit = problem
     derivatives = acv.derivatives_of(model)

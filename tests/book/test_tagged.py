@@ -1,10 +1,8 @@
-"""Tagged sentences: schemes told apart, files read, texts checked."""
+"""Tagged sentences: schemes told apart, files read."""
 
 import numpy as np
-import pytest
 from acvbook import datasets
-from acvbook.datasets.tagged import TaggedText, of_scheme, simulated_text, to_iob2
-from acvbook.datasets.wnut17 import merge
+from acvbook.datasets.tagged import merge, simulated_text, to_iob2
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,51 +28,13 @@ def test_schemes_round_trip(spans):
     pairs = list(zip(["O", *iob2[:-1]], iob2, strict=True))
     iob1 = [f"I{t[1:]}" if t[0] == "B" and b[1:] != t[1:] else t for b, t in pairs]
     assert to_iob2(iob2) == to_iob2(iob1) == tuple(iob2)
-    assert of_scheme(iob2, "IOB2")
-    assert of_scheme(iob1, "IOB1")
-    assert of_scheme(iob1, "IOB2") == (iob1 == iob2)
 
 
 def test_blank_lines_and_document_starts():
     """Blank lines repeat, one -DOCSTART- has none behind it, and the last sentence none at all."""
-    kept = datasets.read_columns(LINES, "IOB1")
+    kept = datasets.read_columns(LINES)
     assert kept.words == (("-DOCSTART-",), ("Ada", "wrote"), ("-DOCSTART-",), ("Bo",))
     assert kept.tags == (("O",), ("B-PER", "O"), ("O",), ("B-PER",))
-    dropped = datasets.read_columns(LINES, "IOB1", docstart="drop")
-    assert dropped.words == (("Ada", "wrote"), ("Bo",))
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["a O", "b"], "line 2 has one column"),
-        (["a O", "", "b I-PER"], "sentence 1: its tags are not IOB2"),
-        (["a O", "b B-PER", "c I-LOC"], "sentence 0: its tags are not IOB2"),
-        (["a X-PER"], "not IOB2"),
-        (["a B-"], "'B-' is no tag"),
-    ],
-)
-def test_bad_files_are_named(lines, message):
-    with pytest.raises(ValueError, match=message):
-        datasets.read_columns(lines, "IOB2")
-
-
-def test_slips_are_counted():
-    lines = ["a O", "b B-PER", "", "c O", "d B-LOC"]
-    assert datasets.read_columns(lines, "IOB1", slips=2).tags == (("O", "B-PER"), ("O", "B-LOC"))
-    with pytest.raises(ValueError, match="sentence 1"):
-        datasets.read_columns(lines, "IOB1", slips=1)
-
-
-def test_texts_check_their_sentences():
-    good = datasets.Sentences((("a",),), (("O",),))
-    for bad, message in [
-        (datasets.Sentences(((),), ((),)), "sentence 0 has 0 words"),
-        (datasets.Sentences((("a", "b"),), (("O",),)), "2 words and 1 tags"),
-        (datasets.Sentences((("a",),), ()), "shorter"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            TaggedText("x", good, bad, good, "simulated", "", True)
 
 
 def test_head_keeps_provenance_and_hides_text():

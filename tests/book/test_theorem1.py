@@ -62,12 +62,6 @@ def test_the_constants_are_suprema_over_the_ball(family):
             assert max(sums) / 40 <= deltas[n] * (1 + 1e-12)
 
 
-def test_a_penalty_in_every_term_is_refused():
-    glm = GLM(np.eye(3), np.array([0.0, 1.0, 1.0]), site_penalty=1.0)
-    with pytest.raises(ValueError, match="site_penalty"):
-        Ball(glm, np.zeros(4), 0.1)
-
-
 def test_families_without_constants_are_refused():
     glm = GLM(np.arange(20.0)[:, None] / 20, np.arange(20.0), "gaussian")
     with pytest.raises(ValueError, match="gaussian family has no constants"):

@@ -39,18 +39,6 @@ def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(fra
     assert (frame[["seconds", "pass_seconds"]] > 0).all(axis=None)
 
 
-def test_summary_is_of_the_largest_n(frame):
-    table = treecv_tables.summary(frame)
-    largest = frame[
-        (frame["n"] == 300) & (frame["method"] == "treecv") & (frame["order"] == "fixed")
-    ]
-    assert table.loc[("treecv", "fixed", 0), "folds"] == 300
-    losses = largest[largest["k"] == 5]["loss"]
-    assert table.loc[("treecv", "fixed", 5), "mean"] == pytest.approx(losses.mean(), rel=1e-12)
-    assert table.loc[("treecv", "fixed", 5), "sd"] == pytest.approx(losses.std(ddof=1), rel=1e-12)
-    assert ("standard", "fixed", 0) not in table.index
-
-
 def test_ratios_of_a_table_made_by_hand():
     papers = {
         "treecv.fixed.5": "30.0 ± 2.0",

@@ -86,13 +86,3 @@ def test_idle_learner_costs_copies_only(rows):
     result = treecv(theorems.idle(learner, 5), rows, 16, shuffle=False)
     assert (result.pointwise == 0).all()
     assert (result.evaluations["updates"], result.evaluations["copies"]) == (4 * 400, 15)
-
-
-def test_cost_has_a_bound_for_each_k(rows):
-    measured = theorems.cost(learners.pegasos(4, 0.1), rows, [5, 20, 400])
-    assert measured.treecv.shape == measured.bound.shape == measured.standard.shape == (3,)
-    assert (np.diff(measured.bound) > 0).all()
-    assert min(measured.c, measured.t_c) >= 0 < measured.one_pass
-    large = [5, 20, 1_000]
-    with pytest.raises(ValueError, match="1000 folds of 400 rows"):
-        theorems.cost(learners.pegasos(4, 0.1), rows, large)

@@ -11,43 +11,14 @@ import acvlib.models.hmm.em  # noqa: F401  (the page names it)
 from acvlib.model import ModelDefaults
 
 PAGE = (Path(__file__).parent.parent.parent / "book" / "what_is_exact.md").read_text()
-DOORS = {
-    "approx_cross_validate",
-    "GaussianHMM",
-    "HMM",
-    "AutoRegressiveHMM",
-    "CategoricalHMM",
-    "PoissonHMM",
-    "MixtureHMM",
-    "GLMHMM",
-    "from_hmmlearn",
-    "PoissonTraffic",
-    "HiddenMRF",
-    "LinearChainCRF",
-    "FeatureCRF",
-    "from_crfsuite",
-    "GLM",
-    "SemiSupervised",
-    "PairwiseLinear",
-    "treecv",
-    "kfold",
-    "Examples",
-    "check_result",
-    "refit_unreliable",
-    "certify",
-    "Certificate",
-    "compare_models",
-    "compare_methods",
-    "choose",
-    "leave_future_out",
-    "most_influential",
-    "tune",
-    "cv_gradient",
-    "from_jax",
-    "from_torch",
-    "Model",
-    "EstimatingEquation",
-}
+DOORS = """
+approx_cross_validate GaussianHMM HMM AutoRegressiveHMM CategoricalHMM PoissonHMM
+MixtureHMM GLMHMM from_hmmlearn PoissonTraffic HiddenMRF LinearChainCRF FeatureCRF
+from_crfsuite GLM SemiSupervised PairwiseLinear treecv kfold Examples check_result
+refit_unreliable certify Certificate compare_models compare_methods choose
+leave_future_out most_influential tune cv_gradient from_jax from_torch Model
+EstimatingEquation
+"""
 CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 SECTIONS = dict(re.findall(r"^## (.+)\n([^#]+)", PAGE, re.MULTILINE))
 
@@ -89,7 +60,7 @@ def parameters(function):
 
 def test_every_front_door_has_a_heading():
     headed = {name for heading in SECTIONS for name in CODE.findall(heading)}
-    assert headed == DOORS
+    assert headed == set(DOORS.split())
     assert all(found(door) is not None for door in headed)
 
 

@@ -3,12 +3,11 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from acvlib.inference import chain, compiling
+from acvlib.inference import compiling
 
 ROOT = Path(__file__).parent.parent.parent
 LOUD = {"CI", "ACVLIB_OUTPUT", "NUMBA_CACHE_DIR"}
@@ -53,35 +52,3 @@ def test_nothing_is_said_where_output_is_recorded(monkeypatch, terminal, ci, lis
     monkeypatch.setattr(compiling.event, "register", lambda *listener: registered.append(listener))
     compiling.announce()
     assert len(registered) == listeners
-
-
-class SlowModel:
-    """Its kernel takes so many seconds to compile."""
-
-    def __init__(self, seconds):
-        self.seconds = seconds
-
-    def heldout_loss(self, params, fold): ...
-
-    def fit(self, announcer):
-        kernel = compiling.event.Event("numba:compile", None, {"dispatcher": SlowKernel})
-        for _ in range(2):
-            announcer.on_start(kernel)
-            time.sleep(self.seconds)
-            announcer.on_end(kernel)
-
-
-class SlowKernel:
-    py_func = chain.log_partition
-
-
-@pytest.mark.parametrize(("seconds", "times"), [(0.5, 1), (0.06, 1), (0.0, 0)])
-def test_compiling_is_announced_once_with_the_name_of_the_model(
-    monkeypatch, capsys, seconds, times
-):
-    """Of one kernel after 0.1 s; of two that take 0.06 s each during the second."""
-    monkeypatch.setattr(compiling, "SECONDS", 0.1)
-    SlowModel(seconds).fit(compiling.Announcer())
-    said = capsys.readouterr().err
-    assert said.count("acvlib is compiling the kernels of SlowModel: up to half a minute") == times
-    assert len(said.splitlines()) == times

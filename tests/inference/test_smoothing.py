@@ -140,13 +140,6 @@ def test_kernels_of_constant_and_of_any_number_of_states_agree(k):
         assert_allclose(pairs, xi.sum(axis=0), atol=1e-12)
 
 
-def test_outliers_do_not_overflow():
-    density, initial, transition = random_chain(np.random.default_rng(0), 3, 1e5)
-    smoothed = smoothing.smooth(smoothing.factors(density), STARTS, initial, transition)
-    assert np.isfinite(smoothed.log_z).all()
-    assert_allclose(smoothed.gamma.sum(axis=1), 1.0, rtol=1e-12)
-
-
 @pytest.mark.parametrize("threshold", [0.0, 1e-9])
 def test_covariances_are_the_derivative_of_posteriors_by_rate(threshold):
     rng = np.random.default_rng(3)

@@ -56,6 +56,16 @@ class Door:
     share: float = 1e-8
 
 
+DOORS: dict[str, Door] = {}
+
+
+def door(name: str, data: Callable, ask: Callable, model: Any = None, **settings: Any) -> None:
+    """A line of the table; the first word of its name is that of acvlib or models, if not told."""
+    first = name.split()[0]
+    public = (f"models.{first}" if hasattr(models, first) else first,)
+    DOORS[name] = Door(**{"public": public} | settings, data=data, ask=ask, model=model)
+
+
 # How methods are called: the one place.
 
 
@@ -75,6 +85,13 @@ def fitted(model: Any, fold: Any, weight: Any = 1.0, method: Callable = acv.exac
 
 def losses(result: Any) -> Said:
     return Said(result.pointwise, result.se)
+
+
+def ask_fit(model_of: Callable, besides: Callable, method: Callable = acv.exact, **inputs) -> dict:
+    """The losses of a method, and what besides(model, fit) says."""
+    model = model_of(**inputs)
+    fit, result = fitted(model, inputs["fold"], inputs.get("weight", 1.0), method)
+    return {"losses": losses(result)} | besides(model, fit)
 
 
 def errors(fit: Any) -> np.ndarray:
@@ -120,11 +137,9 @@ def glm(family, X, y, weight, penalty, fold=None):
     return models.GLM(X, y, family, penalty=penalty, sample_weight=weight)
 
 
-def ask_regression(model_of, method, X, y, weight, fold, penalty):
-    model = model_of(X=X, y=y, weight=weight, penalty=penalty)
-    fit, result = fitted(model, fold, weight, method)
+def of_regression(model, fit):
     mean = model.predict(fit.params, model.X)
-    said = {"losses": losses(result), "prediction": Said(mean, np.std(mean) / len(mean) ** 0.5)}
+    said = {"prediction": Said(mean, np.std(mean) / len(mean) ** 0.5)}
     if len(fit.params) == 3:  # one number a row
         said["coef"] = Said(fit.params[1:], errors(fit)[1:])
     return said
@@ -150,23 +165,19 @@ REGRESSION = {
 }
 
 
-def regression_door(family, method, *public):
+def regression_door(name, family, method, **settings):
     model = partial(glm, family)
-    data = partial(with_penalty, family=family)
-    asked = partial(ask_regression, model, method)
-    one_penalty = {"units": {"X": (True, True, {"scale": 1.0})}} if family == "multinomial" else {}
-    return Door(public, data, asked, model=model, **REGRESSION | one_penalty)
+    asked = partial(ask_fit, model, of_regression, method)
+    settings = REGRESSION | settings
+    if family == "multinomial":  # one penalty for all columns: they are moved, not stretched
+        settings["units"] = {"X": (True, True, {"scale": 1.0})}
+    door(name, partial(with_penalty, family=family), asked, model, **settings)
 
 
-FAMILIES = ("gaussian", "logistic", "probit", "poisson", "multinomial")
-DOORS = {
-    f"GLM {family}": regression_door(family, acv.exact, "models.GLM", "fit", "exact")
-    for family in FAMILIES
-}
-DOORS |= {
-    method.__name__: replace(regression_door("logistic", method, method.__name__), examples=10)
-    for method in METHODS
-}
+for family in ("gaussian", "logistic", "probit", "poisson", "multinomial"):
+    regression_door(f"GLM {family}", family, acv.exact, public=("models.GLM", "fit", "exact"))
+for method in METHODS:
+    regression_door(method.__name__, "logistic", method, examples=10)
 
 
 # What is done with results
@@ -256,11 +267,11 @@ TOOLS = {
     "tune": tuned(partial(acv.tune, max_evaluations=1)),
     "bootstrap.refits": resampled,
 }
+ON_RESULTS = REGRESSION | {"axes": OF_TABLES, "free": ("row",), "units": {}, "examples": 4}
 for name, tool in TOOLS.items():
     public = (name, "refit_unreliable") if name == "check_result" else (name,)
     data = partial(with_penalty, family="logistic")
-    settings = REGRESSION | {"axes": OF_TABLES, "free": ("row",), "units": {}, "examples": 4}
-    DOORS[name] = Door(public, data, partial(ask_tools, tool), **settings)
+    door(name, data, partial(ask_tools, tool), public=public, **ON_RESULTS)
 
 
 # scikit-learn
@@ -308,20 +319,13 @@ SKLEARN = {
     "approx_cross_val_predict linear": (ask_predictions, LinearRegression(tol=0.0), "gaussian"),
     "approx_tune": (ask_tuned, Ridge(2.0), "gaussian"),
 }
+OF_SKLEARN = REGRESSION | {"examples": 10}
 for name, (asked, estimator, family) in SKLEARN.items():
+    # a penalty that has one number for all columns: they are moved, not stretched
     penalised = not isinstance(estimator, LinearRegression)
-    DOORS[name] = Door(
-        (name.split()[0],),
-        partial(rows, family=family),
-        partial(asked, estimator),
-        axes=OF_ROWS,
-        free=("row", "column"),
-        whole=("X", "y"),
-        weight="weight" if name.startswith("approx_cross_val_predict") else None,
-        # a penalty that has one number for all columns: they are moved, not stretched
-        units={"X": (True, True, {"scale": 1.0} if penalised else {})},
-        examples=10,
-    )
+    settings = {"units": {"X": (True, True, {"scale": 1.0} if penalised else {})}}
+    settings["weight"] = "weight" if name.startswith("approx_cross_val_predict") else None
+    door(name, partial(rows, family=family), partial(asked, estimator), **OF_SKLEARN | settings)
 
 
 # Sequences
@@ -426,34 +430,24 @@ OF_SEQUENCES = {
     "states": ("sequence", "frame"),
 }
 LEVELS = {"mean": "in unit", "sd": "of unit", "losses": "density"}
-HMMS = {  # kind, frames, parameters, what follows the unit of a channel, settings
-    "GaussianHMM": (models.GaussianHMM, real_frames, ("mean", "sd"), LEVELS, {}),
-    "GaussianHMM full": (
-        models.GaussianHMM,
-        real_frames,
-        ("mean",),
-        LEVELS,
-        {"covariance": "full"},
-    ),
-    "MixtureHMM": (models.MixtureHMM, mixed_frames, (), LEVELS, {}),
-    "AutoRegressiveHMM": (models.AutoRegressiveHMM, autoregressive, ("sd",), LEVELS, {}),
-    "NeuralHMM": (models.NeuralHMM, small_steps, (), LEVELS, {"n_hidden": 1}),
-    "PoissonHMM": (models.PoissonHMM, count_frames, ("rate",), {}, {}),
-    "CategoricalHMM": (models.CategoricalHMM, code_frames, ("probability",), {}, {}),
+HMMS = {  # frames, parameters, what follows the unit of a channel, settings
+    "GaussianHMM": (real_frames, ("mean", "sd"), LEVELS, {}),
+    "GaussianHMM full": (real_frames, ("mean",), LEVELS, {"covariance": "full"}),
+    "MixtureHMM": (mixed_frames, (), LEVELS, {}),
+    "AutoRegressiveHMM": (autoregressive, ("sd",), LEVELS, {}),
+    "NeuralHMM": (small_steps, (), LEVELS, {"n_hidden": 1}),
+    "PoissonHMM": (count_frames, ("rate",), {}, {}),
+    "CategoricalHMM": (code_frames, ("probability",), {}, {}),
 }
 CHAIN = {"axes": OF_SEQUENCES, "sites": "sequence", "free": ("sequence",), "weight": "weight"}
-for name, (kind, frames, names, follow, settings) in HMMS.items():
-    model_of = partial(hmm_of, kind, settings)
-    DOORS[name] = Door(
-        (f"models.{name.split()[0]}",),
-        partial(of_sequences, emit=frames),
-        partial(ask_sequences, model_of, names),
-        whole=("x",),
-        units={"x": (True, True, follow)} if follow else {},
-        model=model_of,
-        examples=2 if name in ("MixtureHMM", "NeuralHMM") else 4,
-        **CHAIN | ({"weight": None} if name == "NeuralHMM" else {}),  # too flat to compare
-    )
+for name, (frames, names, follow, settings) in HMMS.items():
+    model_of = partial(hmm_of, getattr(models, name.split()[0]), settings)
+    own = {"whole": ("x",), "units": {"x": (True, True, follow)} if follow else {}}
+    own["examples"] = 2 if name in ("MixtureHMM", "NeuralHMM") else 4
+    if name == "NeuralHMM":  # too flat to compare
+        own["weight"] = None
+    asked = partial(ask_sequences, model_of, names)
+    door(name, partial(of_sequences, emit=frames), asked, model_of, **CHAIN | own)
 
 
 def of_driven(rng):
@@ -462,15 +456,8 @@ def of_driven(rng):
     return data | {"x": y, "inputs": inputs}
 
 
-DOORS["GLMHMM"] = Door(
-    ("models.GLMHMM",),
-    of_driven,
-    partial(ask_sequences, glm_hmm, ()),
-    whole=("x", "inputs"),
-    units={"inputs": (True, False, {})},
-    model=glm_hmm,
-    **CHAIN,
-)
+OF_INPUTS = {"whole": ("x", "inputs"), "units": {"inputs": (True, False, {})}}
+door("GLMHMM", of_driven, partial(ask_sequences, glm_hmm, ()), glm_hmm, **CHAIN | OF_INPUTS)
 
 
 def by_frames(rng):
@@ -483,12 +470,9 @@ def hmm_by_frames(x, weight=1.0, fold=None):
     return models.HMM([x], 2, sites="steps", sample_weight=weight)
 
 
-def ask_frames(x, weight, fold):
-    model = hmm_by_frames(x, weight)
-    fit, result = fitted(model, fold, weight)
-    posterior = model.posterior(fit.params)
+def of_frames(model, fit):
     order = np.argsort(model.unpack(fit.params).emission.mean[:, 0])
-    return {"losses": losses(result), "posterior": Said(posterior[:, order], 1.0)}
+    return {"posterior": Said(model.posterior(fit.params)[:, order], 1.0)}
 
 
 def ask_future(x, weight, fold):
@@ -511,10 +495,11 @@ FRAMES = {
     "units": {"x": (True, True, {"losses": "density"})},
     "model": hmm_by_frames,
 }
-DOORS["HMM"] = Door(("models.HMM", "fit"), by_frames, ask_frames, **FRAMES)
-DOORS["leave_future_out"] = Door(("leave_future_out",), by_frames, ask_future, **FRAMES)
 SLOW = {"share": 1e-6, "examples": 2}
-DOORS["from_scratch"] = Door(("from_scratch",), by_frames, ask_scratch, **FRAMES | SLOW)
+asked = partial(ask_fit, hmm_by_frames, of_frames)
+door("HMM", by_frames, asked, public=("models.HMM", "fit"), **FRAMES)
+door("leave_future_out", by_frames, ask_future, **FRAMES)
+door("from_scratch", by_frames, ask_scratch, **FRAMES | SLOW)
 
 
 # Other models
@@ -557,12 +542,10 @@ def mrf_of_map(counts, adjacency, exposure, weight, fold=None):
     return models.HiddenMRF.from_map(areas, "n", 0.4, **settings)
 
 
-def ask_params(model_of, **inputs):
-    """Losses, and params in ascending order: for models whose params are alike."""
-    model = model_of(**inputs)
-    fit, result = fitted(model, inputs["fold"], inputs.get("weight", 1.0))
+def sorted_params(model, fit):
+    """In ascending order, of models whose params are alike."""
     order = np.argsort(fit.params)
-    return {"losses": losses(result), "params": Said(fit.params[order], errors(fit)[order])}
+    return {"params": Said(fit.params[order], errors(fit)[order])}
 
 
 def sentences(rng, n=12, length=5):
@@ -589,10 +572,8 @@ def feature_crf(scores, tags, weight, fold=None):
     return acv.FeatureCRF(words(scores), names_of(tags), 0.5, sample_weight=weight)
 
 
-def ask_tags(model_of, scores, tags, weight, fold):
-    model = model_of(scores, tags, weight)
-    fit, result = fitted(model, fold, weight)
-    return {"losses": losses(result), "tags": Said(np.array(model.predict(fit.params)))}
+def predicted_tags(model, fit):
+    return {"tags": Said(np.array(model.predict(fit.params)))}
 
 
 def ask_crfsuite(scores, tags, weight, fold):
@@ -603,16 +584,11 @@ def ask_crfsuite(scores, tags, weight, fold):
     model, params = acv.from_crfsuite(crf.fit(X, y), X, y)
     fit = acv.fit(model, start=params, **TIGHT)
     result = acv.exact(fit, folds_of(fold), **TIGHT)
-    return {"losses": losses(result), "tags": Said(np.array(model.predict(fit.params)))}
+    return {"losses": losses(result)} | predicted_tags(model, fit)
 
 
 OF_SENTENCES = {name: ("sentence",) for name in ("scores", "tags", "weight", "fold", "losses")}
-TAGGED = {
-    "axes": OF_SENTENCES,
-    "sites": "sentence",
-    "free": ("sentence",),
-    "weight": "weight",
-}
+TAGGED = {"axes": OF_SENTENCES, "sites": "sentence", "free": ("sentence",), "weight": "weight"}
 
 
 def half_labelled(rng):
@@ -637,7 +613,7 @@ def ask_labelled(method, X, points, y, ridge, fold):
     fit, result = fitted(model, fold, fold >= 0, method)
     if method is acv.as_printed:
         result = acv.linearised(result)
-    return {"losses": losses(result), "coef": Said(fit.params, errors(fit))}
+    return {"losses": losses(result)} | all_params(model, fit)
 
 
 def with_ranks(rng):
@@ -649,9 +625,8 @@ def pairwise(X, y, gamma=0.1, fold=None):
     return models.PairwiseLinear(X, y, "ranking", gamma)
 
 
-def ask_ranks(X, y, gamma, fold):
-    fit, result = fitted(pairwise(X, y, gamma), fold)
-    return {"losses": losses(result), "coef": Said(fit.params, errors(fit))}
+def all_params(model, fit):
+    return {"coef": Said(fit.params, errors(fit))}
 
 
 def a_month(rng):
@@ -666,11 +641,6 @@ def traffic(counts, day, fold=None):
         (2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), stay_quiet=(20.0, 2.0), stay_event=(4.0, 2.0)
     )
     return models.PoissonTraffic(counts, day, prior=prior)
-
-
-def ask_traffic(counts, day, fold):
-    fit, result = fitted(traffic(counts, day), fold)
-    return {"losses": losses(result), "params": Said(fit.params, errors(fit))}
 
 
 def from_hmmlearn(x, fold=None, **settings):
@@ -743,87 +713,31 @@ OF_POINTS = {
     "whole": ("X", "points"),
     "units": {"X": (True, False, {"coef": "per unit", "ridge": "square of unit"})},
 }
-DOORS |= {
-    "HiddenMRF": Door(
-        ("models.HiddenMRF",), grid, partial(ask_params, mrf), free=("node",), model=mrf, **MRF
-    ),
-    "HiddenMRF.from_map": Door(
-        ("models.HiddenMRF",), grid, partial(ask_params, mrf_of_map), model=mrf_of_map, **MRF
-    ),
-    "LinearChainCRF": Door(
-        ("models.LinearChainCRF",),
-        sentences,
-        partial(ask_tags, dense_crf),
-        model=dense_crf,
-        whole=("scores", "tags"),
-        **TAGGED,
-    ),
-    "FeatureCRF": Door(
-        ("FeatureCRF",),
-        sentences,
-        partial(ask_tags, feature_crf),
-        model=feature_crf,
-        **TAGGED,
-    ),
-    "from_crfsuite": Door(
-        ("from_crfsuite",),
-        sentences,
-        ask_crfsuite,
-        **TAGGED | {"weight": None},
-    ),
-    "SemiSupervised": Door(
-        ("models.SemiSupervised", "models.ManifoldEnergy", "models.RBFAffinity"),
-        half_labelled,
-        partial(ask_labelled, acv.exact),
-        **OF_POINTS,
-        model=semisupervised,
-    ),
-    "as_printed": Door(
-        ("as_printed", "linearised"),
-        half_labelled,
-        partial(ask_labelled, acv.as_printed),
-        **OF_POINTS,
-    ),
-    "PairwiseLinear": Door(
-        ("models.PairwiseLinear",),
-        with_ranks,
-        ask_ranks,
-        units={"X": (False, True, {"coef": "per unit", "gamma": "square of unit"})},
-        model=pairwise,
-        **PLAIN | {"examples": 15},
-    ),
-    "PoissonTraffic": Door(
-        ("models.PoissonTraffic", "models.TrafficPrior"),
-        a_month,
-        ask_traffic,
-        axes={name: ("step",) for name in ("counts", "day", "fold", "losses")},
-        sites="step",
-        whole=("counts", "day"),
-        model=traffic,
-        examples=2,
-    ),
-    "from_hmmlearn": Door(
-        ("from_hmmlearn",),
-        partial(of_sequences, emit=real_frames),
-        ask_hmmlearn,
-        axes=OF_SEQUENCES,
-        sites="sequence",
-        free=("sequence",),
-        whole=("x",),
-    ),
-    "from_jax": Door(
-        ("from_jax",),
-        partial(rows, family="logistic"),
-        ask_jax,
-        **PLAIN | {"whole": (), "examples": 1},
-    ),
-    "from_torch": Door(
-        ("from_torch",), partial(rows, family="logistic"), ask_torch, **PLAIN | {"whole": ()}
-    ),
-    "treecv": Door(
-        ("treecv", "Examples"), rows, partial(incremental, acv.treecv), **PLAIN | {"free": ()}
-    ),
-    "kfold": Door(
-        ("kfold", "Examples"), rows, partial(incremental, acv.kfold), **PLAIN | {"free": ()}
-    ),
-}
+of_grid = partial(ask_fit, mrf, sorted_params)
+door("HiddenMRF", grid, of_grid, mrf, free=("node",), **MRF)
+of_map = partial(ask_fit, mrf_of_map, sorted_params)
+door("HiddenMRF.from_map", grid, of_map, mrf_of_map, public=("models.HiddenMRF",), **MRF)
+WHOLE = {"whole": ("scores", "tags")}
+of_dense, of_words = (partial(ask_fit, crf, predicted_tags) for crf in (dense_crf, feature_crf))
+door("LinearChainCRF", sentences, of_dense, dense_crf, **TAGGED | WHOLE)
+door("FeatureCRF", sentences, of_words, feature_crf, **TAGGED)
+door("from_crfsuite", sentences, ask_crfsuite, **TAGGED | {"weight": None})
+PARTS = {"public": ("models.SemiSupervised", "models.ManifoldEnergy", "models.RBFAffinity")}
+of_exact, of_print = (partial(ask_labelled, each) for each in (acv.exact, acv.as_printed))
+door("SemiSupervised", half_labelled, of_exact, semisupervised, **OF_POINTS | PARTS)
+door("as_printed", half_labelled, of_print, public=("as_printed", "linearised"), **OF_POINTS)
+RANKED = {"units": {"X": (False, True, {"coef": "per unit", "gamma": "square of unit"})}}
+ranks, months = (partial(ask_fit, kind, all_params) for kind in (pairwise, traffic))
+door("PairwiseLinear", with_ranks, ranks, pairwise, **PLAIN | RANKED | {"examples": 15})
+MONTH = {"axes": {name: ("step",) for name in ("counts", "day", "fold", "losses")}}
+MONTH |= {"sites": "step", "whole": ("counts", "day"), "examples": 2}
+MONTH["public"] = ("models.PoissonTraffic", "models.TrafficPrior")
+door("PoissonTraffic", a_month, months, traffic, **MONTH)
+THEIRS = CHAIN | {"weight": None, "whole": ("x",)}
+door("from_hmmlearn", partial(of_sequences, emit=real_frames), ask_hmmlearn, **THEIRS)
+BINARY, FOREIGN = partial(rows, family="logistic"), PLAIN | {"whole": ()}
+door("from_jax", BINARY, ask_jax, **FOREIGN | {"examples": 1})
+door("from_torch", BINARY, ask_torch, **FOREIGN)
+for method in (acv.treecv, acv.kfold):
+    name, asked = method.__name__, partial(incremental, method)
+    door(name, rows, asked, **PLAIN | {"free": (), "public": (name, "Examples")})

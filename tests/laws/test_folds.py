@@ -14,7 +14,6 @@ MODELS = [name for name in MODELS if DOORS[name].model]
 MAKERS = {
     "k_fold": lambda n: acv.folds.k_fold(n, 3),
     "leave_one_out": acv.folds.leave_one_out,
-    "blocked": lambda n: acv.folds.blocked(n, 3),
     "leave_group_out": lambda n: acv.folds.leave_group_out(np.arange(n) % 3),
 }
 

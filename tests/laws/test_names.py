@@ -1,4 +1,7 @@
-"""Law 3: what has names is aligned by them or refused; answers come back under the user's names."""
+"""Law 3: what has names is aligned by them or refused; answers come back under the user's names.
+
+Parts of a folder, and a target beside a frame: tests/rows.
+"""
 
 import networkx
 import numpy as np
@@ -157,16 +160,18 @@ LABELS = {
 }
 
 
-@cases("names", ["leave_group_out", "by_class"], "of groups")
+@cases("names", ["leave_group_out"], "of groups")
 def test_groups_are_what_is_equal(name):
     """Labels that differ are different groups, or are refused; none is merged or lost."""
     for labels in LABELS.values():
         expected = {tuple(np.flatnonzero([b == a for b in labels])) for a in labels}
-        make = acv.folds.leave_group_out
-        if name == "by_class":
-            make = lambda own: acv.folds.by_class(own, 1, 0)  # noqa: E731
-        if not refused(make, labels):
-            assert {tuple(fold.tolist()) for fold in make(labels)} == expected, labels
+        for rng in (None, 0):
+            if not refused(acv.folds.leave_group_out, labels, rng=rng):
+                made = acv.folds.leave_group_out(labels, rng=rng)
+                assert {tuple(fold.tolist()) for fold in made} == expected, labels
+                ways = zip(made.labels, made, strict=True)
+                assert all(labels[fold[0]] == label for label, fold in ways)
+                assert made[[1]].labels.tolist() == made.labels.tolist()[1:2]
 
 
 @cases("names", ["HiddenMRF"], "of nodes")
@@ -211,21 +216,3 @@ def test_states_are_matched_before_they_are_compared(name):
             assert worst < 1e-4
 
     hold(check, 2, seed=SEEDS)
-
-
-@cases("names", ["Examples"], "of rows of a target")
-def test_a_target_beside_a_frame_is_aligned_with_it(name):
-    frame = pd.DataFrame(np.arange(20.0).reshape(10, 2), columns=["a", "b"])
-    target = pd.Series(np.arange(10.0)).sample(frac=1, random_state=0)
-    if not refused(acv.Examples.of, frame, target):
-        assert np.array_equal(acv.Examples.of(frame, target).y, np.arange(10.0))
-
-
-@cases("names", ["Examples"], "of parts of a folder")
-def test_parts_of_a_folder_are_in_the_order_of_their_numbers(name, tmp_path):
-    """part.10 comes after part.9, as Dask writes them."""
-    for number in range(11):
-        part = pd.DataFrame({"a": [2.0 * number, 2.0 * number + 1]})
-        part.to_parquet(tmp_path / f"part.{number}.parquet")
-    read = acv.Examples.of(str(tmp_path), np.arange(22.0))
-    assert np.array_equal(np.ravel(read.X), np.arange(22.0))

@@ -4,60 +4,14 @@ import warnings
 
 import numpy as np
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import r2_score
-from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_predict, cross_validate
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_validate
 
 import acvlib as acv
 from acvlib import models
 
 from .doors import folds_of, rows
-from .law import SEEDS, Refused, ask, cases, hold, refused
-
-
-@cases("nan", ["approx_tune"], "of every score")
-def test_an_undefined_score_chooses_nothing(name):
-    """R2 of one row is undefined: pooled over rows, as scikit-learn says, or refused."""
-
-    def check(seed, scoring):
-        data = rows(np.random.default_rng(seed), "gaussian")
-        values = np.array([1e6, 1.0, 100.0])  # the first is the worst
-
-        def tuned():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return acv.approx_tune(
-                    Ridge().fit(data["X"], data["y"]), data["X"], data["y"], values, scoring=scoring
-                )
-
-        if not refused(tuned):
-            means = [
-                cross_val_predict(Ridge(a), data["X"], data["y"], cv=LeaveOneOut()) for a in values
-            ]
-            want = values[np.argmax([r2_score(data["y"], mean) for mean in means])]
-            assert tuned().best == want
-
-    hold(check, 5, seed=SEEDS, scoring=st.sampled_from(["r2", "explained_variance"]))
-
-
-@cases("nan", ["choose"], "of a candidate")
-def test_a_candidate_that_cannot_be_fitted_is_named(name):
-    """A rare value that a state needs: a table of the others, or a refusal that names it."""
-
-    def check(seed):
-        rng = np.random.default_rng(seed)
-        x = np.r_[rng.choice([0.0, 1.0], 120), [5.0] * 3, rng.choice([0.0, 1.0], 57)]
-        candidates = {f"{k} states": models.GaussianHMM(x, k) for k in (1, 2, 3)}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                ask(acv.choose, candidates, acv.folds.k_fold(180, 5), n_starts=2)
-            except Refused as error:
-                words = str(error)
-                assert "fold" in words
-                assert any(own in words for own in candidates)
-
-    hold(check, 2, seed=SEEDS)
+from .law import SEEDS, ask, cases, hold
 
 
 @cases("nan", ["exact", "newton_step"], "of a fold")
@@ -70,8 +24,7 @@ def test_one_bad_fold_is_named_and_the_others_go_on(name):
         X = np.round(data["X"] * 0.1)
         model = models.GLM(X, data["y"], "logistic", penalty=0.5)
         method = getattr(acv, name)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as said:
             result = ask(method, acv.fit(model), folds_of(fold))
         assert np.isfinite(result.fold_losses).tolist() == [False, True, True, True]
         assert any("fold 0" in str(warning.message) for warning in said)
@@ -89,8 +42,7 @@ def test_a_class_of_one_row_ends_nothing(name):
         y[rng.integers(40)] = 2
         m = LogisticRegression(tol=1e-8, max_iter=1000)
         cv = LeaveOneOut() if loo else StratifiedKFold(5)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             want = cross_validate(m, X, y, cv=cv)["test_score"]
             got = ask(acv.approx_cross_validate, m.fit(X, y), X, y, cv=cv, method="exact")
         assert np.allclose(got["test_score"], want)

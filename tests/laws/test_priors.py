@@ -73,8 +73,7 @@ def test_default_priors_are_weak_or_seen(name):
 
     def check(seed, exponent):
         model = MODELS[name](np.random.default_rng(seed), 10.0**exponent)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as said:
             fit = ask(acv.fit, model)
         minus = getattr(model, "log_prior", None) or model.prior.negative_log_density
         g = grad(minus)(fit.params)

@@ -17,14 +17,12 @@ BETTER = 0.1  # nats
 
 
 def best_of_more(model):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return min(acv.fit(model, rng=seed).objective for seed in range(MORE))
 
 
 def check_starts(model):
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         fit = ask(acv.fit, model)
     assert said or best_of_more(model) > fit.objective - BETTER
 

@@ -1,19 +1,17 @@
 """Law 5: a weight is a count: weight 2 is a site twice, and weight 0 is no site."""
 
+from functools import partial
+
 import numpy as np
 
 import acvlib as acv
 from acvlib import models
 
-from .doors import DOORS, hmm_by_frames, real_frames
+from .doors import DOORS, real_frames
 from .law import SEEDS, Said, ask, cases, hold, same, taken
 
 WEIGHED = [name for name, door in DOORS.items() if door.weight]
 ALONE = {"losses", "prediction", "coef", "params", "posterior", "states", "mean", "sd", "rate"}
-
-
-def sites_of(data, door):
-    return len(data["fold"])
 
 
 @cases("weights", WEIGHED, "2 is twice")
@@ -24,7 +22,7 @@ def test_weight_two_is_a_site_twice(name):
     def check(seed):
         rng = np.random.default_rng(seed)
         data = door.data(rng)
-        counts = rng.integers(1, 4, sites_of(data, door))
+        counts = rng.integers(1, 4, len(data["fold"]))
         twice = taken(data, door, door.sites, np.repeat(np.arange(len(counts)), counts))
         found = ask(door.ask, **data | {door.weight: counts * 1.0})
         found = taken(found, door, door.sites, np.repeat(np.arange(len(counts)), counts))
@@ -45,7 +43,7 @@ def test_weight_zero_is_no_site(name):
     def check(seed):
         rng = np.random.default_rng(seed)
         data = door.data(rng)
-        n = sites_of(data, door)
+        n = len(data["fold"])
         gone = rng.choice(n, 1 + n // 12, replace=False)
         kept = np.setdiff1d(np.arange(n), gone)
         weight = np.ones(n)
@@ -64,11 +62,7 @@ def test_a_frame_of_weight_zero_is_a_missing_frame(name):
         rng = np.random.default_rng(seed)
         x = np.concatenate([real_frames(rng, np.arange(40) // 10 % 2) for _ in range(3)])
         gone = rng.random(len(x)) < 0.3
-        build = (
-            hmm_by_frames
-            if name == "HMM"
-            else lambda x, w=1.0: models.GaussianHMM(x, 2, sample_weight=w)
-        )
+        kind = partial(getattr(models, name), sites="steps")
         folds = acv.folds.k_fold(len(x), 4, observed=~gone)
 
         def told(model):
@@ -76,7 +70,7 @@ def test_a_frame_of_weight_zero_is_a_missing_frame(name):
             return {"losses": Said(result.pointwise, result.se)}
 
         marked, missing = (np.where(gone[:, None], value, x) for value in (-999.0, np.nan))
-        weighed = ask(told, build(marked, (~gone) * 1.0))
-        same(weighed, ask(told, build(missing)))
+        weighed = ask(told, kind([marked], 2, sample_weight=(~gone) * 1.0))
+        same(weighed, ask(told, kind([missing], 2)))
 
     hold(check, 5, seed=SEEDS)

@@ -1,5 +1,5 @@
 """Fits, folds and exact refits that the tests of all methods share."""
 
-from method_fixtures import fits, traffic_exact, traffic_fit, traffic_folds
+from ladder_cases import fits, traffic_exact, traffic_fit, traffic_folds
 
 __all__ = ["fits", "traffic_exact", "traffic_fit", "traffic_folds"]

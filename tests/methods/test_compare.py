@@ -93,7 +93,6 @@ def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
     assert_allclose(result.fold_totals, np.nansum(expected, 1), rtol=1e-5)
     assert_allclose(result.fold_losses, np.nanmean(expected, 1), rtol=1e-5)
     assert_allclose(result.loss, np.nanmean(expected), rtol=1e-5)
-    assert result.overlap
 
 
 def test_errors_are_over_sites_or_folds_and_say_so():
@@ -102,7 +101,7 @@ def test_errors_are_over_sites_or_folds_and_say_so():
     assert single.se_over == "sites"
     result = exact(acv.folds.k_fold(60, 6))
     assert_allclose(result.se, result.fold_losses.std(ddof=1) / np.sqrt(6), rtol=1e-13)
-    assert "se over 6 folds" in result._repr_html_()
+    assert "se over 6 folds" in repr(result)
     result = exact(OVERLAPPING)
     gaps = np.concatenate(result.losses) - result.loss
     by_site = [gaps[0], gaps[1], gaps[2] + gaps[3], gaps[4], gaps[5]]

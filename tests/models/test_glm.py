@@ -299,15 +299,10 @@ def test_a_model_goes_with_its_last_name():
         assert design() is None
 
 
-def test_a_model_survives_pickling(model):
-    copied = pickle.loads(pickle.dumps(model))
-    assert copied.family is model.family or model.family.name == "multinomial"
-    assert_array_equal(acv.fit(copied).params, acv.fit(model).params)
-
-
 def test_a_family_of_ones_own_survives_pickling():
     functions = dict.fromkeys(("loss", "slope", "curvature", "mean", "link", "free_direction"), abs)
     own = replace(FAMILIES["gaussian"], name="own", **functions)
+    assert pickle.loads(pickle.dumps(FAMILIES["probit"])) is FAMILIES["probit"]
     assert pickle.loads(pickle.dumps(own)) == own
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 import acvlib as acv
 from acvlib.models import GLM, NoFiniteOptimum
@@ -14,46 +13,16 @@ Y = np.tile([0.0, 1.0, 1.0], 10)
 NAN = np.where(np.arange(60).reshape(30, 2) == 7, np.nan, 1.0)
 
 BAD = {
-    "X is a vector": ({"X": X[:, 0]}, r"X of shape \(30,\) must be \(n, p\)"),
-    "y is too short": (
-        {"y": Y[1:]},
-        r"y of shape \(29,\) must be \(n,\) or \(n, q\), n = 30 as in X",
-    ),
-    "X holds NaN": ({"X": NAN}, r"X must be finite, .* it holds nan at \[3, 1\]"),
-    "offset holds inf": (
-        {"offset": np.full(30, np.inf)},
-        "offset must be finite, .* it holds inf at",
-    ),
-    "X is sparse": ({"X": csr_array(X)}, r"X is sparse: pass its \.toarray\(\)"),
-    "X is masked": ({"X": np.ma.masked_less(X, 0.0)}, "X is a masked array"),
-    "y is complex": ({"y": Y + 1j}, "y must be real numbers; got complex128"),
-    "offset is too short": (
-        {"offset": Y[1:]},
-        r"offset of shape \(29,\) must be one number or \(n,\)",
-    ),
     "offset overflows": (
         {"offset": np.full(30, 1e9), "family": "poisson"},
         "the poisson loss is not finite in row 0, at the start of a fit: rescale the offset",
     ),
-    "sample weights are text": ({"sample_weight": "all"}, "sample_weight must be real numbers"),
     "penalties of other columns": ({"penalty": np.ones(9)}, r"one number or \(p,\), p = 2 as in X"),
-    "a penalty is infinite": (
-        {"penalty": [1.0, np.inf]},
-        r"penalty must be finite, .* it holds inf at \[1\]",
-    ),
     "targets of classes": ({"y": np.c_[Y, Y]}, "several targets are of the gaussian family alone"),
-    "no columns": ({"X": np.empty((30, 0))}, "X is empty"),
     "counts beyond floats": ({"y": Y * 1e19, "family": "poisson"}, r"up to 2\*\*53"),
-    "negative penalty": ({"penalty": -1.0}, "must be >= 0"),
-    "negative sample weight": (
-        {"sample_weight": -np.ones(30)},
-        "sample_weight -1.0 of site 0",
-    ),
     "labels -1 and 1": ({"y": 2 * Y - 1}, r"must be 0 or 1; found \[-1\. -1\. -1\.\]"),
-    "y holds NaN": ({"y": Y * np.nan}, "y must be finite"),
     "counts below 0": ({"y": Y - 1, "family": "poisson"}, "must be whole numbers >= 0"),
     "fractional counts": ({"y": Y / 2, "family": "poisson"}, "must be whole numbers >= 0"),
-    "unknown family": ({"family": "cauchy"}, "unknown family 'cauchy': one of gaussian"),
     "nothing weighs": ({"sample_weight": np.zeros(30)}, "nothing to fit"),
     "one class": ({"y": np.ones(30)}, "y has responses of one class alone"),
     "counts all 0": ({"y": np.zeros(30), "family": "poisson"}, "y has responses of one class"),
@@ -115,11 +84,6 @@ def test_well_fitted_but_inseparable_classes_have_one():
     assert fit.newton_decrement <= 1e-6
 
 
-def test_separable_data_with_a_penalty_are_fitted():
-    x = np.sort(X[:, :1], axis=0)
-    assert acv.fit(GLM(x, (np.arange(30) >= 15) * 1.0, penalty=1.0)).newton_decrement <= 1e-6
-
-
 RUNGS = [acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step, acv.exact]
 
 
@@ -139,14 +103,12 @@ def test_a_fold_that_leaves_one_class_is_named(method, table):
 
 
 @pytest.mark.parametrize("method", RUNGS)
-@pytest.mark.parametrize("table", [True, False])
-def test_a_fold_that_alone_identifies_a_column_is_named(method, table, rng):
+def test_a_fold_that_alone_identifies_a_column_is_named(method, rng):
     x = np.column_stack([X, np.arange(30) == 7])
     model = GLM(x, rng.normal(size=30), "gaussian")
     folds = [np.array([3]), np.array([7])]
-    why = f"fold 1: LinAlgError: .* singular without {'site 7' if table else 'fold 1'}"
-    with pytest.warns(UnconvergedFit, match=why):
-        result = method(acv.fit(model), np.array(folds) if table else folds)
+    with pytest.warns(UnconvergedFit, match="fold 1: LinAlgError: .* singular without site 7"):
+        result = method(acv.fit(model), folds)
     assert np.isfinite(result.fold_losses).tolist() == [True, False]
 
 
@@ -171,14 +133,6 @@ def test_missing_sites_are_in_no_fold():
     model = GLM(X, Y, sample_weight=np.arange(30) > 4)
     with pytest.raises(ValueError, match="holds site 0, which is missing"):
         acv.newton_step(acv.fit(model), acv.folds.leave_one_out(30))
-
-
-def test_a_missing_site_changes_nothing():
-    weights = np.where(np.arange(30) == 11, 0.0, 1.0)
-    moved = X.copy()
-    moved[11] = 100.0
-    fits = [acv.fit(GLM(x, Y, sample_weight=weights)).params for x in (X, moved)]
-    np.testing.assert_allclose(*fits, atol=1e-8)
 
 
 def test_a_fold_that_leaves_separated_classes_has_no_refit():

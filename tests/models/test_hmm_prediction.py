@@ -4,12 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hmmlearn import hmm
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from test_hmm import sequences
 
-from acvlib.models import HMM, GaussianHMM
+from acvlib.models import HMM
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
 
 EMISSIONS = [Gaussian(), AutoRegression(2), NeuralAutoRegression(1, 2)]
@@ -91,24 +90,3 @@ def test_a_missing_frame_is_predicted_and_costs_nothing():
     model = HMM([x], 2, Gaussian())
     found = model.predict(model.initial_params(rng))
     assert found.log_density[5] == pytest.approx(0.0, abs=1e-12)
-
-
-def test_states_are_those_of_hmmlearn():
-    rng = np.random.default_rng(9)
-    lengths = [80, 50]
-    x = np.concatenate([np.repeat(rng.normal(size=(n // 10, 2)), 10, axis=0) for n in lengths])
-    x += 0.5 * rng.normal(size=x.shape)
-    fitted = hmm.GaussianHMM(3, "diag", n_iter=20, random_state=0).fit(x, lengths)
-    model = GaussianHMM((x, lengths), 3, sites="sequences")
-    named = model.unpack(model.initial_params())
-    own = named.emission._replace(
-        mean=fitted.means_, sd=np.sqrt(np.einsum("krr->kr", fitted.covars_))
-    )
-    tiny = np.maximum(fitted.startprob_, 1e-100)
-    params = model.pack(named._replace(initial=tiny, transition=fitted.transmat_, emission=own))
-    assert_allclose(model.sequence_losses(params).sum(), -fitted.score(x, lengths), rtol=1e-11)
-    assert_allclose(model.posterior(params), fitted.predict_proba(x, lengths), atol=1e-9)
-    log_p, states = fitted.decode(x, lengths)
-    found = model.decode(params)
-    assert_array_equal(found.states, states)
-    assert_allclose(found.log_p.sum(), log_p, rtol=1e-11)

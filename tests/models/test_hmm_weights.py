@@ -12,41 +12,17 @@ from acvlib.models.hmm.emissions import AutoRegression, Gaussian
 from acvlib.models.hmm.parameters import Simplex
 
 
-def test_a_sequence_of_weight_two_is_a_sequence_twice():
-    rng = np.random.default_rng(2)
-    x = two_regimes(rng, 3, 30)
-    weighted = AutoRegressiveHMM(x, 2, sample_weight=[2.0, 1.0, 0.0])
-    twice = AutoRegressiveHMM([x[0], x[0], x[1]], 2)
-    start = twice.initial_params(rng)
-    fit = acv.fit(weighted, start)
-    assert_allclose(fit.params, acv.fit(twice, start).params, atol=1e-5)
-    assert weighted.observed.tolist() == [True, True, False]
-    climbed = em.expectation_maximisation(weighted, start, 3000, 1e-13)
+def test_em_and_fit_take_weights():
+    rng = np.random.default_rng(3)
+    x = two_regimes(rng, 4, 30)
+    model = AutoRegressiveHMM(x, 2, sample_weight=[1.0, 2.0, 0.5, 0.0])
+    climbed = em.expectation_maximisation(model, em.restarts(model, rng, 3).params, 3000, 1e-13)
+    fit = acv.fit(model, climbed.params)
     assert_allclose(climbed.objectives[-1], fit.objective, rtol=1e-9)
     left = acv.exact(fit, acv.Folds([[0], [1]]))
-    alone = HMM([x[1]], 2, weighted.emission)  # in the same units
+    alone = HMM(x[1:3], 2, model.emission, sample_weight=[2.0, 0.5])  # in the same units
     without = acv.fit(alone, left.params[0])
     assert_allclose(left.fold_losses[0], alone.sequence_losses(without.params, x[:1]), rtol=1e-6)
-
-
-def test_restarts_take_weights():
-    rng = np.random.default_rng(3)
-    model = AutoRegressiveHMM(two_regimes(rng, 4, 30), 2, sample_weight=[1.0, 2.0, 0.5, 1.0])
-    assert em.restarts(model, rng, 3).converged
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"sample_weight": [1.0, 2.0]}, r"sample_weight have shape \(2,\), not \(9,\)"),
-        ({"sample_weight": -1.0}, "weight -1.0 of site 0 must be finite and >= 0"),
-        ({"sample_weight": [[1.0]]}, "sample_weight have shape"),
-        ({"sample_weight": 0.0}, "every sample_weight is 0"),
-    ],
-)
-def test_bad_weights_are_named(settings, message):
-    with pytest.raises(ValueError, match=message):
-        GaussianHMM(np.arange(9.0) % 4, 2, **settings)
 
 
 @pytest.mark.parametrize("fixed", [LEFT_TO_RIGHT, MIXED])

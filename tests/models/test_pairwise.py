@@ -98,25 +98,6 @@ def test_heldout_losses_average_to_equation_8():
     assert_allclose(model.heldout_loss(params, fold).mean(), np.sum(pairs) / 9.0)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_linearised_losses_are_first_order(loss):
-    model = problem(loss)
-    full, folds = acv.fit(model), acv.folds.k_fold(30, 5)
-    jackknife = acv.infinitesimal_jackknife(full, folds)
-    move = jackknife.params[0] - full.params
-    losses = [model.heldout_loss(full.params + step * move, folds[0]) for step in (1e-5, -1e-5)]
-    slope = (losses[0] - losses[1]) / 2e-5
-    expected = model.heldout_loss(full.params, folds[0]) + slope
-    assert_allclose(acv.linearised(jackknife).losses[0], expected, rtol=1e-8)
-
-
-def test_unsigned_responses_are_ranked_as_signed_ones():
-    model = problem("ranking")
-    ranks = np.argsort(np.argsort(model.y)).astype(np.uint8)
-    ours, signed = (PairwiseLinear(model.X, y) for y in (ranks, ranks.astype(int)))
-    assert ours.objective(np.ones(3), np.ones(30)) == signed.objective(np.ones(3), np.ones(30))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 import acvlib as acv
 from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity, SemiSupervised
-from acvlib.models.semisupervised import affinity, energy
+from acvlib.models.semisupervised import energy
 
 LOSSES = ("square", "logistic", "squared_hinge")
 
@@ -130,38 +130,8 @@ def test_theorem_3_1_misses_the_normalisers_own_term():
     assert_allclose(printed - jackknife, at_fold - at_one + own, rtol=1e-6, atol=1e-12)
 
 
-def test_without_a_ridge_or_pairs_and_with_equal_normalisers_both_coincide():
-    model = problem("square", gamma_p=0.0, gamma_i=0.0)
-    full, folds = acv.fit(model, tolerance=1e-12), folds_of(model)
-    share = len(model.labelled) / (len(model.labelled) - 4)
-    printed, jackknife = (
-        method(full, folds).params - full.params
-        for method in (acv.as_printed, acv.infinitesimal_jackknife)
-    )
-    assert_allclose(printed, share * jackknife, atol=1e-12)
-
-
-def test_a_newton_step_is_exact_for_squares():
-    model = problem("square")
-    full, folds = acv.fit(model), folds_of(model)
-    assert_allclose(acv.newton_step(full, folds).params, acv.exact(full, folds).params, atol=1e-9)
-
-
-def test_linearised_losses_are_first_order():
-    model = problem("logistic")
-    full, folds = acv.fit(model), folds_of(model)
-    jackknife = acv.infinitesimal_jackknife(full, folds)
-    expanded = acv.linearised(jackknife)
-    slopes = jacobian(lambda p: model.heldout_loss(p, folds[0]))(full.params)
-    expected = model.heldout_loss(full.params, folds[0]) + slopes @ (
-        jackknife.params[0] - full.params
-    )
-    assert_allclose(expanded.losses[0], expected)
-    assert expanded.method == "infinitesimal_jackknife, linearised"
-
-
 def test_blocks_change_nothing(monkeypatch):
-    monkeypatch.setattr(affinity, "BLOCK", 200)
+    monkeypatch.setattr(energy, "BLOCK", 200)
     points = np.random.default_rng(5).standard_normal((50, 3))
     alike, right = RBFAffinity(points, 1.5), np.random.default_rng(6).standard_normal((50, 2))
     whole, rows = alike.entries(np.arange(50)), np.array([3, 7, 8, 40])
@@ -243,15 +213,6 @@ def test_bad_models(change, message):
 def test_bad_affinities(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_bad_folds():
-    model = problem()
-    full, unlabelled = acv.fit(model), np.flatnonzero(~model.observed)
-    with pytest.raises(ValueError, match="leaves out all 16 observed sites"):
-        acv.infinitesimal_jackknife(full, [model.labelled])
-    with pytest.raises(ValueError, match=f"holds site {unlabelled[0]}, which is missing"):
-        acv.exact(full, [unlabelled[:2]])
 
 
 def test_without_any_ridge_what_is_not_determined_is_named():

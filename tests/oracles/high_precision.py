@@ -7,12 +7,12 @@ or the tag sequences of a sentence. A count has features (D,) and an offset.
 from itertools import product
 from typing import NamedTuple
 
-import mpmath
+import gmpy2
 import numpy as np
 
-mpmath.mp.dps = 50
-LONG = np.frompyfunc(mpmath.mpf, 1, 1)
-EXP = np.frompyfunc(mpmath.exp, 1, 1)
+gmpy2.get_context().precision = 170
+LONG = np.frompyfunc(gmpy2.mpfr, 1, 1)
+EXP = np.frompyfunc(gmpy2.exp, 1, 1)
 
 
 class Site(NamedTuple):
@@ -21,23 +21,23 @@ class Site(NamedTuple):
     features: np.ndarray
     offset: np.ndarray
     observed: int | None
-    y: mpmath.mpf
-    weight: mpmath.mpf
+    y: gmpy2.mpfr
+    weight: gmpy2.mpfr
 
     def loss(self, theta):
         """-log p."""
         eta = self.features @ theta + self.offset
         if self.observed is None:
-            return mpmath.exp(eta) - self.y * eta + mpmath.loggamma(self.y + 1)
+            return gmpy2.exp(eta) - self.y * eta + gmpy2.lgamma(self.y + 1)[0]
         odds = EXP(eta - eta[self.observed])
-        return mpmath.log1p(np.delete(odds, self.observed).sum())
+        return gmpy2.log1p(np.delete(odds, self.observed).sum())
 
     def expanded(self, theta, bends):
         """(its gradient (D,), its Hessian (D, D) if `bends`, else 0)."""
         eta = self.features @ theta + self.offset
         x = self.features
         if self.observed is None:
-            mean = mpmath.exp(eta)
+            mean = gmpy2.exp(eta)
             return (mean - self.y) * x, mean * np.outer(x, x) if bends else 0
         odds = EXP(eta - max(eta))
         shares = odds / odds.sum()
@@ -61,9 +61,9 @@ def sites_of(model):
         if model.family.name in ("logistic", "multinomial"):
             features = np.array([np.kron(row, x) for row in spread])
             own = offset * np.array([0.0, 1.0]) if model.family.name == "logistic" else 0.0
-            sites.append(Site(features, LONG(own), int(y), y, mpmath.mpf(weight)))
+            sites.append(Site(features, LONG(own), int(y), y, gmpy2.mpfr(weight)))
         else:
-            sites.append(Site(x, LONG(offset), None, mpmath.mpf(y), mpmath.mpf(weight)))
+            sites.append(Site(x, LONG(offset), None, gmpy2.mpfr(y), gmpy2.mpfr(weight)))
     return sites, LONG(model.prior)
 
 
@@ -78,7 +78,7 @@ def _sentence(scores, tags, weight):
             row[k + k * a + b] += 1
     emitted = LONG(scores)
     offset = np.array([sum(emitted[range(n), path]) for path in paths])
-    return Site(LONG(features), offset, paths.index(tuple(tags)), 0.0, mpmath.mpf(weight))
+    return Site(LONG(features), offset, paths.index(tuple(tags)), 0.0, gmpy2.mpfr(weight))
 
 
 def expanded(sites, ridge, theta, bends=True):
@@ -104,7 +104,7 @@ def refit(sites, ridge, start):
             gradient, hessian = expanded(sites, ridge, theta)
         step = solved(hessian, gradient)
         last = step @ gradient
-        if last < mpmath.mpf(10) ** -60:
+        if last < gmpy2.mpfr(10) ** -60:
             return theta - step
         far = 1
         if last > 1e-4:  # no score moves by more than 1

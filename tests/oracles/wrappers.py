@@ -52,7 +52,7 @@ class Counting:
 class CountingDerivatives:
     """Derivatives that count, fold by fold, under the names of `CVResult.evaluations`."""
 
-    ONE = {"value_and_gradient": "gradient", "hessian": "hessian", "solved_cross": "cross"}
+    ONE = {"value_and_gradient": "gradient", "hessian": "hessian", "cross": "cross"}
     FOLDS = {
         "fold_gradients": ["gradient"],
         "chord_gradients": ["gradient"],
@@ -77,40 +77,6 @@ class CountingDerivatives:
             return found(params, folds, *args, **settings)
 
         return counted
-
-
-class Interrupting:
-    """Raises KeyboardInterrupt at the n-th call of one method, of a model or its derivatives."""
-
-    def __init__(self, model, name, n):
-        self._model, self._name, self.left = model, name, n
-
-    def __getattr__(self, name):
-        found = getattr(self._model, name)
-        if name == "derivatives" and found is not None:
-            return _InterruptingDerivatives(found, self)
-        return self.counted(found) if name == self._name else found
-
-    def counted(self, method):
-        def called(*args, **settings):
-            self.left -= 1
-            if self.left == 0:
-                raise KeyboardInterrupt
-            return method(*args, **settings)
-
-        return called
-
-
-class _InterruptingDerivatives:
-    def __init__(self, own, model):
-        self._own, self._model = own, model
-
-    def anchored(self, params):
-        return _InterruptingDerivatives(self._own.anchored(params), self._model)
-
-    def __getattr__(self, name):
-        found = getattr(self._own, name)
-        return self._model.counted(found) if name == self._model._name else found
 
 
 @contextmanager

@@ -158,7 +158,7 @@ SPLITTERS = {
     "random": ShuffleSplit(4, train_size=0.6, test_size=0.2, random_state=0),
     "time": TimeSeriesSplit(3),
     "pairs": list(LeavePOut(2).split(X[:20])),
-    "ours": acv.folds.blocked(N, 5, buffer=3),
+    "ours": acv.folds.leave_future_out(N, [N - 9, N - 5], horizon=2, gap=3),
 }
 
 

@@ -25,7 +25,7 @@ CASES = {
     "targets": (Ridge(), X, TARGETS, "r2", KFold(5)),
     "logistic": (LogisticRegression(**TIGHT), X, LABELS, "neg_log_loss", KFold(5)),
     "poisson": (
-        PoissonRegressor(tol=1e-6, max_iter=1000),
+        PoissonRegressor(solver="newton-cholesky", tol=1e-6, max_iter=1000),
         X,
         COUNTS,
         "neg_mean_poisson_deviance",

@@ -148,12 +148,6 @@ def test_counts_are_what_the_model_was_asked_for():
     assert model.calls["objective"] == state.evaluations["gradient"] + state.evaluations["hessian"]
 
 
-def test_refinement_does_not_change_its_start():
-    start = START.copy()
-    refine(LOGISTIC, start, FOLDS, 1e-8)
-    assert_array_equal(start, START)
-
-
 def test_an_equation_is_solved_although_its_jacobian_is_not_symmetric():
     rng = np.random.default_rng(1)
     x, noise = rng.standard_normal((40, 3)), rng.standard_normal((40, 3))

@@ -1,10 +1,10 @@
 """What a result guarantees: bounds, not estimates, of how far its folds are from their refits.
 
-With a fold's gradient g at some point, a matrix H and |v| = sqrt(v' H v), let |F'''[u, v, v]| be at
-most R |u| F''[v, v], and F'' at least kappa H at the point. Along a ray F'' falls by exp(-R t) at
-most; the slope is at least kappa (1 - exp(-R t)) / R - nu, where nu^2 = g' H^-1 g. If R nu < kappa
-it is positive from d = -log(1 - R nu / kappa) / R on: F, which is convex, has its minimum within d
-of the point. If H is F'' itself that is within d - nu of the end of the Newton step.
+With a fold's gradient g at a point, |v| = sqrt(v' H v) and nu^2 = g' H^-1 g, let F'' be at least
+kappa H there and |F'''[u, v, v]| at most R |u| F''[v, v]. Along a ray F'' falls by exp(-R t) at
+most, so that the slope is at least kappa (1 - exp(-R t)) / R - nu. If R nu < kappa it is positive
+from d = -log(1 - R nu / kappa) / R on: F, which is convex, has its minimum within d of the point.
+If H is F'' itself that is within d - nu of the end of the Newton step.
 
 Single rows of a regression are looked at from the fit, by leverages. Other folds are looked at from
 their own params: by a gradient and the fit's Hessian, of which curvature keeps a share where rows
@@ -21,17 +21,16 @@ import numpy as np
 
 from ...check import refit_unreliable
 from ...declared import declared
-from ...folds.checks import end_to_end
 from ...models import FAMILIES, GLM, LinearChainCRF
 from ...models.glm.families import Multinomial
 from ...parallel import pieces
 from ...results import AResult, CVResult
 from .chains import Chain
 from .regressions import Regression
-from .verified import UNIT, UP, Metric, NotCertified, excess, gamma
+from .verified import SIDES, UNIT, UP, NotCertified, excess, gamma
 
 FEW = 32  # params up to which a Hessian of a fold's own costs less than a refit
-SHARES = (0.97, 0.9, 0.75, 0.5, 0.25, 0.1, 1e-2, 1e-4, 1e-6)  # of the fit's curvature
+TRIED = 10  # of so many folds one is looked at before all are
 STEPS = 4  # of Newton's method from a fold's params, until R nu is
 FAR = 0.05  # at most
 
@@ -93,21 +92,24 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
         near to a singular one; or, if `complete`, a fold without a bound.
     """
     search = _Search(result)
-    every = np.arange(len(result.folds))
     if sharp:
-        search.by_hessians(every)
-    elif search.problem.single_rows and result.folds.sizes.max() == 1:
-        search.keep(every, *search.problem.single_rows(search.points, result.folds))
-    search.look()
-    if not complete and len(search.problem.at) <= FEW:
-        search.by_hessians(search.open)
-    if complete and search.open.size:
+        search.by_hessians()
+    elif isinstance(search.problem, Regression) and result.folds.sizes.max() == 1:
+        search.by_leverages()
+    rows = search.open
+    first = rows[::TRIED]
+    search.look(first)
+    if not complete or np.isfinite(search.errors[first]).any():  # otherwise refits are cheaper
+        search.look(np.setdiff1d(rows, first))
+    if complete and np.isinf(search.errors).any():
         search.refit()
-        search.look()
-        search.by_hessians(search.open)
-        if left := search.open.tolist():
+        search.look(search.open)
+        search.by_hessians()
+        if left := np.flatnonzero(np.isinf(search.errors)).tolist():
             why = [f"{fold} (R nu = {search.reach[fold]:.3g})" for fold in left[:5]]
             raise NotCertified(f"{len(left)} refits have no finite bound: folds {', '.join(why)}")
+    elif len(search.problem.at) <= FEW:
+        search.by_hessians()
     return search.certificate()
 
 
@@ -132,100 +134,92 @@ class _Search:
     """Distances of all folds' params from their refits, as far as they are known."""
 
     def __init__(self, result: CVResult):
-        self.result = result
-        self.problem: Any = _problem(result.fit)
         n = len(result.folds)
-        self.points = self.problem.inward(result.params)
-        self.theta_errors = np.full(n, np.inf)
+        self.problem: Any = _problem(result.fit)
+        self.errors = np.full(n, np.inf)
         self.reach, self.kept = np.full((2, n), np.nan)
         self.refitted = np.zeros(n, bool)
-        self.ends = np.concatenate([[0], np.cumsum(end_to_end(result.folds.scored).sizes)])
-        self.losses = np.tile([[-np.inf], [np.inf]], self.ends[-1])
+        self._take(result)
+
+    def _take(self, result):
+        self.result = result
+        self.points, self.slack = self.problem.inward(result.params)
 
     @property
     def open(self) -> np.ndarray:
-        """The folds without a bound."""
-        return np.flatnonzero(np.isinf(self.theta_errors))
-
-    def finite(self, rows):
-        """Those of some folds whose params are finite."""
+        """The folds without a bound whose params are finite."""
+        rows = np.flatnonzero(np.isinf(self.errors))
         return rows[np.isfinite(self.points[rows]).all(axis=1)]
 
-    def keep(self, rows, errors, reach):
-        """Take bounds in standard errors, where these are smaller than what is known."""
-        self.reach[rows] = reach
-        errors = errors + self.problem.slack(self.result.params[rows])
-        better = errors < self.theta_errors[rows]
-        rows, errors = rows[better], errors[better]
-        if rows.size:
-            self.theta_errors[rows] = errors
-            starts, sizes = self.ends[rows], np.diff(self.ends)[rows]
-            places = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-            folds = self.result.folds[rows]
-            losses = self.problem.losses(self.points[rows], errors, folds)
-            wider = gamma(2 * self.ends[-1]) * np.abs(losses)  # so that means of bounds are bounds
-            self.losses[:, places] = losses + wider * [[-1.0], [1.0]]
+    def _keep(self, rows, residual, gradient, share, away=0.0):
+        """Take bounds, where smaller, around points away from some that solve Newton's equation.
 
-    def look(self):
-        """Put balls around the params of open folds, by their gradients and the fit's Hessian."""
+        They do but for a residual, which is a length like the gradient in that equation and away,
+        whose Hessian is at least a share of the fit's.
+        """
+        root = np.sqrt(share)
+        nu = UP * gradient / root
+        self.reach[rows] = UP * self.problem.rate * nu / root
+        errors = away + UP * (excess(self.reach[rows]) * nu + residual / root) / root
+        self.errors[rows] = np.fmin(self.errors[rows], errors)
+
+    def by_leverages(self) -> None:
+        """Put balls around Newton steps from the fit, of folds of one row each."""
+        self._keep(slice(None), *self.problem.single_rows(self.points, self.result.folds))
+
+    def look(self, rows: np.ndarray) -> None:
+        """Put balls around the params of some folds, by their gradients and the fit's Hessian."""
         problem = self.problem
-        rows = self.finite(self.open)
         for part in pieces(len(rows), problem.together):
             few = rows[part]
-            folds = self.result.folds[few]
-            gradients, noise, drifts = problem.gradients(self.points[few], folds)
-            nu = UP * (problem.whole.dual(gradients) + noise)
-            rates = problem.rates(folds)
-            near = few[np.isnan(self.kept[few]) & (rates * nu * np.exp(drifts) < 1.0)]
-            if near.size:
-                self.kept[near] = problem.kept(self.result.folds[near], SHARES)
-            left = np.exp(-drifts) * np.nan_to_num(self.kept[few])
-            nu /= np.maximum(left, problem.floor)
-            self.keep(few, UP * (1.0 + excess(UP * rates * nu)) * nu, UP * rates * nu)
+            gradients, noise, drifts = problem.gradients(self.points[few], self.result.folds[few])
+            lengths = UP * (problem.whole.dual(gradients) + noise)
+            near = problem.rate * lengths * np.exp(drifts) < 1.0
+            new = few[np.isnan(self.kept[few]) & near]
+            if new.size:
+                self.kept[new] = problem.kept(self.result.folds[new])
+            share = np.exp(-drifts) * np.nan_to_num(self.kept[few])
+            self._keep(few, lengths, lengths, np.maximum(share, problem.floor))
 
-    def by_hessians(self, rows):
-        """Put balls around Newton steps of some folds, by Hessians of their own."""
-        for row in self.finite(rows):
-            start = point = self.points[[row]]
+    def by_hessians(self) -> None:
+        """Put balls around Newton steps of open folds, by gradients and Hessians of their own."""
+        whole = self.problem.whole
+        for row in self.open:
+            fold = self.result.folds[[row]]
+            point = self.points[[row]]
             for _ in range(STEPS):
-                step, radius, reach = self._newton(row, point)
+                gradient, noise, _ = self.problem.gradients(point, fold)
+                matrix, terms, error = self.problem.hessian(point[0], fold)
+                share = whole.share(matrix, terms, error)
+                if not share:
+                    break
+                step = np.linalg.solve(matrix, gradient[0])[None]
                 point = point - step
-                self.keep(np.array([row]), self._distance(start, point) + radius, reach)
-                if not FAR < reach[0] < np.inf:
+                sizes = np.sqrt(np.maximum(terms, np.diag(matrix)))
+                lost = (error + gamma(2 * len(sizes))) * (np.abs(step) @ sizes) * sizes
+                lost = noise + (lost + gamma(8) * np.abs(gradient)) @ whole.units
+                residual = whole.dual(gradient - step @ matrix) + lost
+                away = whole.length(self.points[[row]] - point)
+                away += 4.0 * UNIT * (np.abs(point) @ whole.sides)
+                self._keep([row], residual, whole.dual(gradient) + noise, share, away)
+                if not FAR < self.reach[row] < np.inf:
                     break
 
-    def _newton(self, row, point):
-        """(the step, how far from its end the refit is, R nu) of a fold at a point (1, D)."""
-        problem = self.problem
-        fold = self.result.folds[[row]]
-        gradients, noise, _ = problem.gradients(point, fold)
-        try:
-            matrix = problem.hessian(point[0], fold)
-            own = Metric(*matrix)
-        except NotCertified:
-            return 0.0, np.array([np.inf]), np.array([np.inf])
-        share = np.sqrt(problem.whole.share(*matrix, SHARES)) / UP
-        nu = own.dual(gradients) + noise / share
-        reach = UP * problem.rates(fold) / share * nu
-        step = gradients @ own.inverse
-        terms = own.doubt * nu + 2.0 * noise / share + 4.0 * UNIT * (np.abs(step) @ own.sides)
-        sums = (own.sides @ own.units) * (np.abs(gradients) @ own.units)
-        radius = excess(reach) * nu + terms + gamma(point.size) * sums
-        return step, UP * radius / share, reach
-
-    def _distance(self, start, point):
-        """Of two points in standard errors; the latter may be off by a unit of rounding."""
-        whole = self.problem.whole
-        return UP * whole.length(start - point) + 4.0 * UNIT * (np.abs(point) @ whole.sides)
-
-    def refit(self):
+    def refit(self) -> None:
         """Refit the folds without a bound."""
-        self.refitted = np.isinf(self.theta_errors)
-        self.result = refit_unreliable(self.result, self.refitted)
-        self.points = self.problem.inward(self.result.params)
+        self.refitted = np.isinf(self.errors)
+        self._take(refit_unreliable(self.result, self.refitted))
 
-    def certificate(self):
+    def certificate(self) -> Certificate:
         """What is known by now."""
-        low, high = (self.result.folds.split(end) for end in self.losses)
-        lower, upper = replace(self.result, losses=low), replace(self.result, losses=high)
-        return Certificate(self.result, self.theta_errors, lower, upper, self.refitted)
+        result = self.result
+        errors = np.where(np.isinf(self.errors), np.inf, self.errors + self.slack)
+        ends = self.problem.losses(result.params, errors, result.folds)
+        wider = gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds
+        ends += SIDES * wider
+        unknown = np.repeat(np.isinf(errors), result.folds.scored.sizes)
+        lower, upper = (
+            replace(result, losses=result.folds.split(each))
+            for each in np.where(unknown, np.inf * SIDES, ends)
+        )
+        return Certificate(result, errors, lower, upper, self.refitted)

@@ -11,33 +11,29 @@ from typing import Any
 import numpy as np
 
 from ...folds import Folds
-from ...folds.checks import end_to_end
 from ...solvers.inverse import DenseHessian
-from .verified import UNIT, UP, Metric, gamma, odds_of, odds_range
+from .verified import UNIT, UP, Metric, choices_range, gamma
 
 
 class Chain:
     """A fit of a model whose scores may have any level."""
 
-    single_rows = None
-
     def __init__(self, fit: Any):
-        self.model = fit.model
+        self.model = model = fit.model
         self.derivatives = fit.derivatives
         self.at = fit.params
         self.together = 1 + 2**21 // len(self.at) ** 2
-        k = self.model.n_tags
+        k = model.n_tags
         self.blocks = np.split(np.arange(len(self.at)), [k, k + k**2])
-        features = np.zeros((self.model.n_sites, len(self.at)))  # of the labels
-        for row, tags in zip(features, self.model.labels, strict=True):
+        self.features = np.zeros((model.n_sites, len(self.at)))  # of the labels, weighted
+        for row, tags, weight in zip(self.features, model.labels, model.sample_weight, strict=True):
             places = [tags[:1], k + k * tags[:-1] + tags[1:], k + k**2 + tags[-1:]]
-            np.add.at(row, np.concatenate(places), 1.0)
-        self.features = features * self.model.sample_weight[:, None]
-        self.lengths = self.model.tokens.lengths
-        self.steepest = k + 6.0 + max(np.abs(scores).max() for scores in self.model.emissions)
+            np.add.at(row, np.concatenate(places), weight)
+        self.lengths = model.tokens.lengths
+        self.steepest = k + 6.0 + max(np.abs(scores).max() for scores in model.emissions)
         self.matrix = self._with_errors(self.at, np.asarray(fit.hessian))
         self.whole = Metric(*self.matrix)
-        heights = np.sqrt(self.model.ridge * np.ones(len(self.at)))
+        heights = np.sqrt(model.ridge * np.ones(len(self.at)))
         ratio = np.abs(self.matrix[0]) / np.outer(heights, heights)
         self.floor = 0.5 / ratio.sum(axis=0).max()  # of the ridge alone: H is at most twice that
         inverse = self.whole.inverse
@@ -45,14 +41,11 @@ class Chain:
         squares = variance[:, None] + variance - 2.0 * inverse + 8.0 * UNIT * variance.max()
         widest = [squares[np.ix_(block, block)].max() for block in self.blocks]
         self.spreads = self._range(UP * np.sqrt(np.array(widest) / (1.0 - self.whole.doubt)))
+        self.rate = self.spreads.max()
 
-    def inward(self, params: np.ndarray) -> np.ndarray:
-        """As they are."""
-        return params
-
-    def slack(self, params: np.ndarray) -> float:
-        """Nothing is lost by that."""
-        return 0.0
+    def inward(self, params: np.ndarray) -> tuple[np.ndarray, Any]:
+        """(params as they are, 0: nothing is lost by that)."""
+        return params, np.zeros(len(params))
 
     def _range(self, widths):
         """The range of a sum of features of each sentence (..., N), by that of each block."""
@@ -82,15 +75,12 @@ class Chain:
         terms = self._terms(point, gradient, weights)
         return matrix, self.model.ridge + 2.0 * (longest + 1) * terms, 4.0 * self._error(point)
 
-    def rates(self, folds: Folds) -> np.ndarray:
-        """R of each fold in standard errors."""
-        return np.full(len(folds), self.spreads.max())
-
-    def kept(self, folds: Folds, shares: tuple) -> np.ndarray:
+    def kept(self, folds: Folds) -> np.ndarray:
         """What share of the fit's curvature each fold keeps there."""
         matrix, terms, error = self.matrix
-        own = self.derivatives.fold_hessians(self.at, folds, 0.0, DenseHessian(matrix)).matrices
-        return np.array([self.whole.share(each, terms, 3.0 * error, shares) for each in own])
+        whole = DenseHessian(matrix)
+        matrices = self.derivatives.fold_hessians(self.at, folds, 0.0, whole).matrices
+        return np.array([self.whole.share(each, terms, 3.0 * error) for each in matrices])
 
     def hessian(self, point: np.ndarray, fold: Folds) -> tuple:
         """A fold's own, as `Metric` takes it."""
@@ -106,11 +96,10 @@ class Chain:
         widths = [np.ptp(moves[:, block], axis=1) for block in self.blocks]
         return gradients, UP * noise, self._range(widths).max(axis=1)
 
-    def losses(self, points: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
-        """Ends (2, .) of the scored sentences' losses, end to end, within radii of points."""
-        sites, sizes = end_to_end(folds.scored)
-        fold = np.repeat(np.arange(len(folds)), sizes)
+    def losses(self, params: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
+        """Ends (2, .) of the scored sentences' losses, end to end, within radii of params."""
+        sites, sizes = folds.scored.sites, folds.scored.sizes
         scored = Folds(folds.scored, n_sites=folds.n_sites)
-        losses = np.concatenate(list(self.derivatives.heldout(points, scored)))
-        errors = 2.0 * self._error(points)[fold] * (1.0 + np.abs(losses))
-        return odds_range(odds_of(losses, errors), UP * radii[fold] * self.spreads[sites])
+        losses = np.concatenate(list(self.derivatives.heldout(params, scored)))
+        radii, errors = (np.repeat(each, sizes) for each in (radii, 2.0 * self._error(params)))
+        return choices_range(losses, errors * (1.0 + np.abs(losses)), radii * self.spreads[sites])

@@ -1,7 +1,7 @@
 """Logistic, multinomial and Poisson regressions, in standard units.
 
 Their third derivatives are at most their second ones times how far a score moves, or two of a row
-move apart. So R is how far a step of length 1 moves scores (apart), in any row that is kept.
+move apart. So R is how far a step of length 1 moves scores (apart), in any row.
 """
 
 from functools import cached_property
@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from ...folds import Folds
-from ...folds.checks import end_to_end
+from ...models.glm.hessians import Point, gram, own_scores, span
 from ...parallel import pieces
-from .verified import UNIT, UP, Metric, counts_range, excess, gamma, norms, odds_of, odds_range
+from .verified import UNIT, UP, Metric, choices_range, counts_range, gamma, norms
 
 AT_ONCE = 2**21  # numbers in memory together
 TILE = 2**15  # and in the cache
@@ -27,67 +27,53 @@ class Regression:
     def __init__(self, fit: Any):
         self.model = model = fit.model
         self.z = model.columns.standard
-        self.n, dim = self.z.shape
+        n, dim = self.z.shape
         self.q = model.n_outputs
-        self.classes = model.family.name in ("logistic", "multinomial")
-        self.weights = model.sample_weight
-        self.ridge = model.standard_ridge(0.0).ravel()
+        self.choices = model.family.name in ("logistic", "multinomial")
+        self.ridge = model.standard_ridge(0.0)
         self.each = gamma(self.q + dim)  # relative error of a score
-        self.all = gamma(self.n + 8 * self.q)  # and of a sum over rows
-        self.at = model.columns.inward(fit.params)
-        self.eta = model.predictors(self.at)
-        self.curvature = self._curvature(self.eta)
-        self.slope = (model.family.slope(self.eta, model.responses) * self.weights).T
-        self.terms = self.weights * self._sizes(self.eta)
-        self.tiles = pieces(self.n, 1 + TILE // len(self.at))
+        self.all = gamma(n + 8 * self.q)  # and of a sum over rows
+        self.point = Point(model, fit.params)
+        self.at = self.point.standard
         self.tallest = UP * norms(self.z).max()
+        self.sizes = model.sample_weight * self._sizes(self.point.eta)
         self.matrix = self._with_errors(self.at, fit.hessian.matrix)
         self.whole = Metric(*self.matrix)
-        units = self.whole.units.reshape(self.q, -1).sum(axis=0)
+        units = self.whole.units.reshape(self.q, dim).sum(axis=0)
+        self.tiles = pieces(n, 1 + TILE // len(self.at))
         self.bent = np.concatenate([np.abs(self.z[rows]) @ units for rows in self.tiles])
-        self.together = 1 + AT_ONCE // (self.q * self.n)
-        self._leverages = np.full((self.n, self.q, self.q), np.nan)
+        self.together = 1 + AT_ONCE // (self.q * n)
+        self._leverages = np.full((n, self.q, self.q), np.nan)
 
-    def inward(self, params: np.ndarray) -> np.ndarray:
-        """Those of standard columns."""
-        return self.model.columns.inward(params)
-
-    def slack(self, params: np.ndarray) -> Any:
-        """How far intercepts are off by that, in standard errors."""
-        if self.model.columns.plain:
-            return 0.0
+    def inward(self, params: np.ndarray) -> tuple[np.ndarray, Any]:
+        """(those of standard columns, how far intercepts are off by that, in standard errors)."""
+        columns = self.model.columns
+        points = columns.inward(params)
+        if columns.plain:
+            return points, np.zeros(len(points))
         dim = self.z.shape[1]
-        level = np.abs(self.inward(np.eye(dim))[:, 0])
+        level = np.abs(columns.inward(np.eye(dim))[:, 0])
         sizes = np.abs(params).reshape(len(params), self.q, dim) @ level
-        return self.each * (sizes @ self.whole.sides[::dim])
+        return points, self.each * (sizes @ self.whole.sides[::dim])
 
     def _doubt(self, points):
         """How far scores at points (..., D) are off by rounding."""
         return self.each * (self.tallest * UP * norms(points) + np.abs(self.model.offset).max())
 
+    def _noise(self, doubts, sizes, pulls):
+        """The length of errors of gradients, of scores' doubts and of sums."""
+        noise = 2.0 * (doubts * (sizes @ self.heights) + self.all * (sizes @ self.bent))
+        return UP * (noise + self.all * (np.abs(pulls) @ self.whole.units))
+
     def _sizes(self, eta):
         """Above the terms of slopes, and above curvatures."""
-        return 2.0 if self.classes else np.exp(eta[..., 0, :]) + self.model.y
-
-    def _curvature(self, eta):
-        likelihood = self.model.family
-        return likelihood.curvatures(eta, self.model.responses) * self.weights[:, None, None]
-
-    def _gram(self, curvature, sites):
-        """sum_n C_n (x) z_n z_n' of some rows."""
-        z = self.z[sites]
-        gram = np.empty((self.q, z.shape[1], self.q, z.shape[1]))
-        for a in range(self.q):
-            for b in range(a + 1):
-                gram[a, :, b] = z.T @ (curvature[:, a, b, None] * z)
-                gram[b, :, a] = gram[a, :, b].T
-        return gram.reshape(len(self.ridge), -1)
+        return 2.0 if self.choices else np.exp(eta[..., 0, :]) + self.model.y
 
     def _with_errors(self, point, matrix):
         """(H, terms, error) as `Metric` takes them."""
         terms = matrix.diagonal()
         if self.q > 1:
-            terms = self.ridge + 2.0 * np.tile(self.weights @ self.z**2, self.q)
+            terms = self.ridge + 2.0 * np.tile(self.model.sample_weight @ self.z**2, self.q)
         return matrix, terms, 2.0 * self.all + 8.0 * self._doubt(point)
 
     def _solved(self, z):
@@ -121,117 +107,99 @@ class Regression:
         squares = self.model.family.spreads(np.maximum(self.leverages, 0.0)) ** 2
         return UP * np.sqrt((squares + self.off) / (1.0 - self.whole.doubt))
 
-    def rates(self, folds: Folds) -> np.ndarray:
-        """R of each fold in standard errors: the largest spread that it keeps."""
-        spreads = self.spreads * self.model.observed
-        few = np.argsort(-spreads)[: folds.sizes.max() + 1]
-        omitted = folds.indicator(self.n).tocsc()[:, few].toarray() > 0.0
-        return np.where(omitted.all(axis=1), 0.0, spreads[few[omitted.argmin(axis=1)]])
+    @cached_property
+    def rate(self) -> float:
+        """R in standard errors."""
+        return self.spreads[self.model.observed].max()
 
-    def kept(self, folds: Folds, shares: tuple) -> np.ndarray:
+    def kept(self, folds: Folds) -> np.ndarray:
         """What share of the fit's curvature each fold keeps there: 1 - |C L| of single rows."""
         if folds.sizes.max() > 1:
             matrix, terms, error = self.matrix
-            less = (self._gram(self.curvature[fold], fold) for fold in folds)
-            return np.array(
-                [self.whole.share(matrix - each, terms, 3.0 * error, shares) for each in less]
-            )
-        sites = end_to_end(folds.omitted).sites
-        C = self.curvature[sites]
-        both = C @ self.leverages[sites]
-        terms = self.terms[sites] * self.heights[sites] ** 2
+            less = (gram(self.z[fold], self.point.curvature[fold]) for fold in folds)
+            return np.array([self.whole.share(matrix - each, terms, 3.0 * error) for each in less])
+        sites = folds.omitted.sites
+        leverages = self.leverages[sites]
+        both = self.point.curvature[sites] @ leverages
+        terms = self.sizes[sites] * self.heights[sites] ** 2
         squares = np.maximum(np.einsum("nij,nji->n", both, both), 0.0)
         largest = np.sqrt(squares + gamma(8 * self.q) * terms**2) + self.matrix[2] * terms
-        largest += self.terms[sites] * self.off[sites]
+        largest += self.sizes[sites] * self.off[sites]
         return np.maximum(1.0 - UP * largest / (1.0 - self.whole.doubt), 1e-300)
 
     def hessian(self, point: np.ndarray, fold: Folds) -> tuple:
         """A fold's own, as `Metric` takes it."""
-        curvature = self._curvature(self.model.predictors(point))
+        curvature = self.model.family.curvatures(self.model.predictors(point), self.model.responses)
+        curvature *= self.model.sample_weight[:, None, None]
         curvature[fold[0]] = 0.0
-        gram = self._gram(curvature, slice(None)) + np.diag(self.ridge)
-        return self._with_errors(point, gram)
+        return self._with_errors(point, gram(self.z, curvature) + np.diag(self.ridge))
 
     def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
         """(g (n, D), its errors, how far scores moved from the fit (apart)) of folds."""
-        eta = self.model.predictors(points)
-        slopes = self.model.family.slope(eta, self.model.responses)
-        slopes *= self.weights
-        apart = self.model.family.apart(eta - self.eta)
-        if not self.model.observed.all():
-            apart *= self.model.observed
+        model = self.model
+        eta = model.predictors(points)
+        slopes = model.family.slope(eta, model.responses) * model.sample_weight
+        apart = model.family.apart(eta - self.point.eta) * model.observed
         for slope, drift, fold in zip(slopes, apart, folds, strict=True):
             slope[:, fold] = 0.0
             drift[fold] = 0.0
         doubts = self._doubt(points)
         drifts = apart.max(axis=1) + 4.0 * (doubts + self._doubt(self.at))
         pulls = self.ridge * points
-        terms = self.weights * self._sizes(eta)
-        noise = doubts * (terms @ self.heights) + 2.0 * self.all * (terms @ self.bent)
-        noise += self.all * (np.abs(pulls) @ self.whole.units)
-        return (slopes @ self.z).reshape(points.shape) + pulls, UP * noise, UP * drifts
+        noise = self._noise(doubts, model.sample_weight * self._sizes(eta), pulls)
+        return (slopes @ self.z).reshape(points.shape) + pulls, noise, UP * drifts
 
-    def single_rows(self, points: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
-        """(distances of points from the refits without one row each, R nu), by leverages.
+    def single_rows(self, points: np.ndarray, folds: Folds) -> tuple[np.ndarray, ...]:
+        """(residuals, gradients, shares) as `_Search.keep` takes them, of folds of one row each.
 
         A step v from the fit leaves H v + g - z l of the fold's gradient, l = s + C z'v: so
         v + H^-1 (g - z l) is how far it ends from the Newton step, but for the row's share of H.
         """
-        sites = end_to_end(folds.omitted).sites
+        whole = self.whole
+        sites = folds.omitted.sites
         pull = self.ridge * self.at
-        gradient = (self.slope.T @ self.z).ravel() + pull
-        step = self.whole.inverse @ gradient
-        factors, along = np.empty((2, len(sites), self.q))
-        far, distances = np.empty((2, len(sites)))
+        gradient = self.point.gradient(np.ones(len(self.z))) + pull
+        step = whole.inverse @ gradient
+        lengths, ways, far, residuals = np.empty((4, len(sites)))
         for rows in pieces(len(sites), 1 + TILE // len(self.at)):
-            own = sites[rows]
+            own = span(sites[rows])
             z = self.z[own]
             steps = points[rows] - self.at
             solved, self._leverages[own] = self._solved(z)
-            along[rows] = np.einsum("nqd,nd->nq", steps.reshape(len(z), self.q, -1), z)
-            factors[rows] = self.slope[own]
-            factors[rows] += (self.curvature[own] * along[rows, None]).sum(axis=2)
+            along = np.einsum("nqd,nd->nq", steps.reshape(len(z), self.q, -1), z)
+            factors = self.point.slope.T[own] + np.einsum(
+                "nij,nj->ni", self.point.curvature[own], along
+            )
+            lengths[rows] = norms(factors)
+            ways[rows] = norms(along)
             far[rows] = norms(steps)
             steps += step
-            steps -= (factors[rows].T[:, :, None] * solved).sum(axis=0)
-            distances[rows] = np.abs(steps) @ self.whole.sides
-            if distances[rows].max() > 1e-9:
-                distances[rows] = self.whole.length(steps)
-        slopes, heights = self.slope[sites], self.heights[sites]
-        lengths, ways = norms(factors), norms(along) + self.tallest * far
-        doubt = self._doubt(self.at)
-        noise = self.terms @ (doubt * self.heights + 2.0 * self.all * self.bent)
-        noise += self.all * (np.abs(pull) @ self.whole.units)
-        push = self.whole.dual(gradient[None]) + noise
+            steps -= np.einsum("nq,qnd->nd", factors, solved)
+            residuals[rows] = np.abs(steps) @ whole.sides
+            if residuals[rows].max() > 1e-9:
+                residuals[rows] = whole.length(steps)
+        slopes, bent, sizes = self.point.slope.T[sites], self.bent[sites], self.sizes[sites]
+        noise = self._noise(self._doubt(self.at), self.sizes, pull)
         pulls = np.einsum("ni,nij,nj->n", slopes, self.leverages[sites], slopes)
         pulls = np.maximum(pulls, 0.0) + self.off[sites] * norms(slopes) ** 2
-        share = np.sqrt(self.kept(folds, ()))
-        nu = UP * (push + np.sqrt(pulls / (1.0 - self.whole.doubt))) / share
-        reach = UP * self.rates(folds) * nu / share
-        # what rounding adds: to slopes, curvatures and products; then to H^-1, and to sums
-        terms = heights * (self.all + self.matrix[2])
-        terms *= self.terms[sites] * (1.0 + ways) + lengths
-        terms += 2.0 * noise + self.whole.doubt * (push + heights * lengths)
-        sizes = self.whole.units @ np.abs(gradient) + self.q * self.bent[sites] * lengths
-        terms += gamma(2 * len(self.at)) * (self.whole.sides @ self.whole.units) * sizes
-        distances = UP * (distances + terms + 8.0 * UNIT * norms(self.whole.sides) * far)
-        return UP * (excess(reach) * nu + distances / share) / share, reach
+        push = whole.dual(gradient[None]) + noise + np.sqrt(pulls / (1.0 - whole.doubt))
+        # what rounding adds: to slopes, curvatures and products; to H^-1 and sums; to steps
+        terms = sizes * (1.0 + ways + self.tallest * far) + lengths
+        terms *= bent * (self.all + self.matrix[2])
+        ends = whole.units @ np.abs(gradient) + self.q * bent * lengths
+        terms += (whole.doubt + gamma(2 * len(self.at)) * (whole.sides @ whole.units)) * ends
+        terms += 2.0 * noise + 8.0 * UNIT * norms(whole.sides) * far
+        return residuals + terms, push, self.kept(folds)
 
-    def losses(self, points: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
-        """Ends (2, .) of the scored rows' losses, end to end, within radii of points."""
-        sites, sizes = end_to_end(folds.scored)
-        fold = np.repeat(np.arange(len(folds)), sizes)
-        theta = points.reshape(len(points), self.q, -1)
-        eta = np.empty((self.q, len(sites)))
-        for rows in pieces(len(sites), 1 + TILE // len(self.at)):
-            eta[:, rows] = np.einsum("nqd,nd->qn", theta[fold[rows]], self.z[sites[rows]])
-        eta += self.model.offset[sites]
-        moves = UP * (radii[fold] * self.spreads[sites] + 4.0 * self._doubt(points)[fold])
-        if not self.classes:
+    def losses(self, params: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
+        """Ends (2, .) of the scored rows' losses, end to end, within radii of params."""
+        sites, sizes = folds.scored.sites, folds.scored.sizes
+        doubts = self._doubt(self.inward(params)[0])
+        radii, doubts = (np.repeat(each, sizes) for each in (radii, doubts))
+        moves = UP * (radii * self.spreads[sites] + 4.0 * doubts)
+        eta = own_scores(self.model, params, sites, sizes)
+        if not self.choices:
             y = self.model.y[sites]
             return counts_range(eta[0], y, moves, gammaln(y + 1.0))
-        if self.model.family.name == "logistic":
-            return odds_range((1.0 - 2.0 * self.model.y[sites]) * eta[0], moves)
         losses = self.model.family.losses(eta, self.model.responses[..., sites])
-        errors = 16.0 * UNIT * (1.0 + np.linalg.norm(eta, axis=0))
-        return odds_range(odds_of(losses, errors), moves)
+        return choices_range(losses, 16.0 * UNIT * (1.0 + norms(eta.T)), moves)

@@ -10,6 +10,8 @@ UNIT = 2.0**-53
 UP = 1.0 + 1e-13  # outweighs the rounding of a few operations on positive numbers
 LOOSEST = 0.1  # doubt of an inverse that is of no use
 FURTHEST = 0.98  # R nu of a ball that is four times as wide as its step is long
+SHARES = np.array([0.9, 0.5, 0.1, 1e-2, 1e-4, 1e-6])  # of what a matrix seems to be above
+SIDES = np.array([[-1.0], [1.0]])  # of an interval
 
 
 class NotCertified(ValueError):
@@ -70,20 +72,28 @@ class Metric:
         slack = (gamma(2 * len(self.units)) + self.error) * (np.abs(rows) @ self.terms) ** 2
         return UP * np.sqrt(squares + slack)
 
-    def share(self, matrix: np.ndarray, terms: np.ndarray, error: float, tried: tuple) -> float:
-        """The first share tried for which another such matrix is above share H, else 0.
+    def share(self, matrix: np.ndarray, terms: np.ndarray, error: float) -> float:
+        """A share of H that another such matrix is above, not much less than the largest; or 0.
 
         A Cholesky factor of the difference proves it that exists although more is taken from the
         diagonal than rounding may have added. Source: Rump (2006), Theorem 2.3.
         """
+        diagonal = np.diag(matrix)
         doubts = (error + self.error + 8.0 * UNIT) * self.scales.diagonal()
-        doubts = doubts @ (self.terms**2 + np.maximum(terms, np.diag(matrix)))
-        for share in tried if np.isfinite(matrix).all() else ():
-            rest = (0.5 * (matrix + matrix.T) - share * self.matrix) * self.scales
+        doubts = doubts @ (self.terms**2 + np.maximum(terms, diagonal))
+        lowest = np.cos(np.arange(len(matrix))) * self.units  # of the quotient, soon
+        for _ in range(4):
+            lowest = 2.0 * lowest - self.inverse @ (matrix @ lowest)
+        quotient = (lowest @ matrix @ lowest) / (lowest @ self.matrix @ lowest)
+        for share in np.fmin(quotient, 1.0) * SHARES if np.isfinite(matrix).all() else ():
+            rest = self.matrix * -share
+            rest += matrix
+            rest *= self.scales
             taken = UP * (doubts + gamma(len(rest)) * np.abs(np.diag(rest)).sum())
+            rest.flat[:: len(rest) + 1] -= taken
             try:
-                np.linalg.cholesky(rest - taken * np.eye(len(rest)))
-                return share
+                np.linalg.cholesky(rest)  # which reads one half of it
+                return max(share, 0.0)
             except np.linalg.LinAlgError:
                 continue
         return 0.0
@@ -96,22 +106,17 @@ def excess(reach: np.ndarray) -> np.ndarray:
     return np.where(reach <= FURTHEST, UP * np.where(reach < 1e-2, series, exact), np.inf)
 
 
-def odds_of(losses: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Ends (2, n) of log(exp(loss) - 1) of losses that are known up to errors."""
-    ends = np.array([np.maximum(losses - errors, 0.0), losses + errors])
+def choices_range(losses: np.ndarray, errors: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    """Ends (2, n) of -log p, known up to errors, where scores move apart by so much."""
+    ends = np.maximum(losses + SIDES * errors, 0.0)
     odds = ends + np.log(-np.expm1(-ends))
-    return odds + 1e-14 * (1.0 + np.abs(np.maximum(odds, -1e3))) * [[-1.0], [1.0]]
-
-
-def odds_range(odds: np.ndarray, moves: np.ndarray) -> np.ndarray:
-    """Ends (2, n) of log(1 + exp(odds)) where odds move so far."""
-    ends = np.logaddexp(0.0, odds + moves * [[-1.0], [1.0]])
-    return ends * [[2.0 - UP], [UP]] + [[0.0], [1e-300]]
+    odds += SIDES * (moves + 1e-14 * (1.0 + np.abs(np.maximum(odds, -1e3))))
+    return np.logaddexp(0.0, odds) * (1.0 + SIDES * (UP - 1.0)) + [[0.0], [1e-300]]
 
 
 def counts_range(eta: np.ndarray, y: np.ndarray, moves: np.ndarray, rest: np.ndarray) -> np.ndarray:
     """Ends (2, n) of exp(eta) - y eta + rest where eta moves so far."""
-    ends = np.array([eta - moves, eta + moves])
+    ends = eta + SIDES * moves
     places = np.array([np.clip(np.log(y), *ends), *ends])
     terms = np.array([np.exp(places), -y * places, rest + 0.0 * places])
     errors = 16.0 * UNIT * (1.0 + np.abs(terms).sum(axis=0)) * [[-1.0], [1.0], [1.0]]

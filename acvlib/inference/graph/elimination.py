@@ -30,8 +30,8 @@ class EliminationOrder(NamedTuple):
 
     What it leaves is a table over the bucket's scope, whose columns are numbered by the states of
     the scope as digits, base n_states. The site that is eliminated next is the highest digit, as a
-    bucket's own site is in its children's scopes; `stride` has the place value in a child's column
-    number of each digit of its parent's, 0 where the child lacks that site.
+    bucket's own site is in its children's scopes; `place` has a child's column number, its site's
+    state apart, for each of its parent's.
     """
 
     n_states: int
@@ -45,8 +45,8 @@ class EliminationOrder(NamedTuple):
     edge: np.ndarray  # that joins a bucket's site to one of its scope; -1 if none does
     child_start: np.ndarray
     child: np.ndarray
-    stride_start: np.ndarray
-    stride: np.ndarray
+    place_start: np.ndarray
+    place: np.ndarray
 
     @property
     def width(self) -> int:
@@ -119,7 +119,7 @@ def _eliminate(n_sites, edge_bytes, n_states, restarts, memory):
 
 
 def _bytes(entries, n_states):
-    return 8 * (2 * n_states + 3) * entries
+    return (8 * (2 * n_states + 3) + 4) * entries
 
 
 def _refusal(tried, width, n_states, needed, memory):
@@ -185,11 +185,14 @@ def _index_tables(order, edges, k):
     scopes = [sorted(_bits(bits), key=place.get, reverse=True) for bits in order.values()]
     parent = np.array([place[scope[-1]] if scope else -1 for scope in scopes])
     children = [[] for _ in scopes]
-    strides = [[] for _ in scopes]
+    places = [np.zeros(0, np.uint32) for _ in scopes]
     for bucket in np.flatnonzero(parent >= 0):
         children[parent[bucket]].append(bucket)
         power = {site: k**digit for digit, site in enumerate(scopes[bucket])}
-        strides[bucket] = [power.get(site, 0) for site in scopes[parent[bucket]]]
+        places[bucket] = np.zeros(1, np.uint32)
+        for site in scopes[parent[bucket]]:
+            digits = power.get(site, 0) * np.arange(k, dtype=np.uint32)
+            places[bucket] = (digits[:, None] + places[bucket]).ravel()
     number = {pair: e for e, (a, b) in enumerate(edges.tolist()) for pair in ((a, b), (b, a))}
     links = [number.get((site, other), -1) for site in order for other in scopes[place[site]]]
     return EliminationOrder(
@@ -202,12 +205,13 @@ def _index_tables(order, edges, k):
         *_joined(scopes),
         np.array(links, np.int64),
         *_joined(children),
-        *_joined(strides),
+        _starts(map(len, places)),
+        np.concatenate(places),
     )
 
 
 def _starts(lengths):
-    return np.cumsum([0, *lengths])
+    return np.cumsum([0, *lengths], dtype=np.int64)
 
 
 def _joined(lists):

@@ -18,9 +18,8 @@ from .tables import (
     columns,
     expect,
     gather,
-    index_buffer,
     jit,
-    locate,
+    places,
     read_potentials,
     scatter,
     sum_out,
@@ -29,7 +28,7 @@ from .tables import (
     write_marginals,
 )
 
-TINY = 1e-200  # above this, a message has lost nothing to underflow
+TINY = 1e-200  # below this, a message has lost to underflow
 
 
 class Sums(NamedTuple):
@@ -41,7 +40,6 @@ class Sums(NamedTuple):
     log_norm: np.ndarray  # (n,), the logarithms of what the messages of buckets were divided by
     rows: np.ndarray  # (rows, columns): messages, and derivatives of their logarithms
     conditional: np.ndarray
-    logs: bool
 
 
 def expansion(
@@ -97,17 +95,14 @@ def collect(
     edge: np.ndarray,
     n_first: int = 0,
     keep: bool = False,
-    logs: bool = False,
     near: Sums | None = None,
     moved: Any = None,
 ) -> Sums:
     """`Sums` of checked nodes (rows, n, K); `keep`: with all conditionals, for a pass down.
 
-    By products, which none but large potentials underflow; where they do, or where `logs`, by sums
-    of logarithms: slower, and accurate for any potentials. moved (n,): what differs from `near`.
+    moved (n,): what differs from `near`. Raises ValueError where products of edges underflow.
     """
-    logs = near.logs if near else logs
-    node, factors, shift = _factors(nodes[0], edge, logs)
+    node, factors, shift = _factors(nodes[0], edge)
     roots = t.start[:-1][t.parent < 0]  # their tables' one column
     rows = np.empty((len(nodes), t.start[-1]), nodes.dtype)
     known = near.rows if near else rows
@@ -116,53 +111,52 @@ def collect(
     moved = moved if near else np.ones(len(t.site), bool)
     size = t.start[-1] if keep else np.diff(t.start).max()
     conditional = np.empty(t.n_states * size, nodes.dtype)
-    found = (moved, log_norm, rows, known, conditional, keep, logs)
+    found = (moved, log_norm, rows, known, conditional, keep)
     if not _collect(t, node, factors, nodes[1:], n_first, *found):
-        return collect(t, nodes, edge, n_first, keep, logs=True)
+        apart = "edge potentials are so far apart that their products underflow"
+        raise ValueError(f"{apart}: lower them, or the coupling")
     values = rows[:, roots].sum(axis=1)
     values[0] = shift + log_norm.sum()
-    return Sums(values, nodes, edge, log_norm, rows, conditional, logs)
+    return Sums(values, nodes, edge, log_norm, rows, conditional)
 
 
-def _factors(node, edge, logs):
-    """(node, edge and a neutral last one, shift): what kernels multiply, or add where `logs`.
+def _factors(node, edge):
+    """(node, edge and a neutral last one, shift): what kernels multiply.
 
-    The largest of each is 1, or 0 where `logs`; `shift` makes up for that in log Z.
+    The largest of each is 1; `shift` makes up for that in log Z.
     """
     neutral = np.zeros_like(edge, shape=(1, *edge.shape[1:]))
     edge = np.concatenate([edge, neutral])
     node_top = node.real.max(axis=1, keepdims=True)
     edge_top = edge.real.max(axis=(1, 2), keepdims=True)
     shift = node_top.sum() + edge_top.sum()
-    node = node - node_top
-    edge = edge - edge_top
-    return (node, edge, shift) if logs else (np.exp(node), np.exp(edge), shift)
+    return np.exp(node - node_top), np.exp(edge - edge_top), shift
 
 
 @jit
-def _collect(t, node, edge, others, n_first, moved, log_norm, new, known, conditional, keep, logs):
+def _collect(t, node, edge, others, n_first, moved, log_norm, new, known, conditional, keep):
     """Sum out anew the buckets of sites that moved and those above; False where that underflows.
 
     others (rows - 1, n, K): derivatives of node, the first `n_first` of them first ones; new and
     known (rows, columns): the messages and the derivatives of their logarithms.
     """
     n_rows = len(new)
-    index = index_buffer(t)
-    buffers = np.empty((n_rows, t.n_states * len(index)), new.dtype)
+    largest = np.diff(t.start).max()
+    buffers = np.empty((n_rows, t.n_states * largest), new.dtype)
     changed = ancestors(t, moved)
     for b in np.flatnonzero(changed):
         here = columns(t, b)
         table = table_of(t, b, conditional) if keep else table_in(t, b, conditional)
-        read_potentials(t, b, node, edge, table, logs)
+        read_potentials(t, b, node, edge, table)
         for d in range(1, n_rows):
             table_in(t, b, buffers[d])[:] = others[d - 1, t.site[b]].reshape((-1, 1))
         for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
             rows = new if changed[c] else known
-            locate(t, c, index)
-            gather(rows[0, columns(t, c)], table, index, logs)
+            index = places(t, c)
+            gather(rows[0, columns(t, c)], table, index, False)
             for d in range(1, n_rows):
                 gather(rows[d, columns(t, c)], table_in(t, b, buffers[d]), index, True)
-        log_norm[b], least = sum_out(table, new[0, here], logs)
+        log_norm[b], least = sum_out(table, new[0, here])
         if not least > TINY:
             return False
         for d in range(1, n_first + 1):
@@ -182,7 +176,7 @@ def _collect(t, node, edge, others, n_first, moved, log_norm, new, known, condit
 
 
 @jit
-def ancestors(t, sites):
+def ancestors(t: EliminationOrder, sites: np.ndarray) -> np.ndarray:
     """Mark the buckets of the sites marked (n,) and all that lie above them."""
     marked = sites[t.site]
     for b in range(len(marked)):
@@ -192,7 +186,9 @@ def ancestors(t, sites):
 
 
 @jit
-def distribute(t, conditional, sites):
+def distribute(
+    t: EliminationOrder, conditional: np.ndarray, sites: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """(P(z_i = k) (n, k), P(z_a, z_b) (m, k, k)) in the buckets of the sites marked and above.
 
     Undefined elsewhere.
@@ -202,8 +198,7 @@ def distribute(t, conditional, sites):
     xi = np.empty((len(t.ends) + 1, k, k), conditional.dtype)
     separator = np.empty(t.start[-1], conditional.dtype)  # p(scope)
     separator[t.start[:-1][t.parent < 0]] = 1.0
-    index = index_buffer(t)
-    buffer = np.empty(k * len(index), conditional.dtype)
+    buffer = np.empty(k * np.diff(t.start).max(), conditional.dtype)
     wanted = ancestors(t, sites)
     for b in np.flatnonzero(wanted)[::-1]:
         joint = table_in(t, b, buffer)
@@ -214,7 +209,6 @@ def distribute(t, conditional, sites):
                 joint[z, r] = given[z, r] * scope[r]
         for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
             if wanted[c]:
-                locate(t, c, index)
-                scatter(joint, separator[columns(t, c)], index)
+                scatter(joint, separator[columns(t, c)], places(t, c))
         write_marginals(t, b, joint, gamma, xi)
     return gamma, xi[:-1]

@@ -1,9 +1,10 @@
 """What every pass over an `EliminationOrder` does with the table of one bucket, compiled.
 
 The table of bucket b is (n_states, size): rows are the states of its site; a column number's
-digits, base n_states, are the states of its scope, lowest digit first. Tables hold products, or
-logarithms of them where `logs`. `t` is the order, `index` a buffer from `index_buffer`.
+digits, base n_states, are the states of its scope, lowest digit first. `t` is the order.
 """
+
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -12,33 +13,26 @@ jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @jit
-def index_buffer(t):
-    """Room for `locate`: one entry for each column of the largest table."""
-    largest = (t.start[1:] - t.start[:-1]).max()
-    return np.empty(largest, np.uint32)  # unsigned: numba need not look for negative numbers
-
-
-@jit
-def columns(t, b):
+def columns(t: Any, b: int) -> slice:
     """Where the columns of bucket b are among those of all buckets."""
     return slice(t.start[b], t.start[b + 1])
 
 
 @jit
-def table_in(t, b, buffer):
+def table_in(t: Any, b: int, buffer: np.ndarray) -> np.ndarray:
     """The table of bucket b at the start of a flat buffer."""
     size = t.start[b + 1] - t.start[b]
     return buffer[: t.n_states * size].reshape((t.n_states, size))
 
 
 @jit
-def table_of(t, b, flat):
+def table_of(t: Any, b: int, flat: np.ndarray) -> np.ndarray:
     """The table of bucket b in an array of all tables, (n_states * columns,)."""
     return table_in(t, b, flat[t.n_states * t.start[b] :])
 
 
 @jit
-def read_potentials(t, b, node, edge, table, logs):
+def read_potentials(t: Any, b: int, node: np.ndarray, edge: np.ndarray, table: np.ndarray) -> None:
     """Fill a table with the product of bucket b's factors, one digit of its scope after the other.
 
     A digit without an edge has edge -1, the last one, which is neutral (`sums.factors`).
@@ -54,12 +48,12 @@ def read_potentials(t, b, node, edge, table, logs):
                 factor = pair[z, digit]
                 grown = table[z, digit * size : (digit + 1) * size]
                 for r in range(size):
-                    grown[r] = known[r] + factor if logs else known[r] * factor
+                    grown[r] = known[r] * factor
         size *= t.n_states
 
 
 @jit
-def write_marginals(t, b, joint, node, edge):
+def write_marginals(t: Any, b: int, joint: np.ndarray, node: np.ndarray, edge: np.ndarray) -> None:
     """Sum a table over single states and pairs: `read_potentials` backwards; uses it up."""
     size = joint.shape[1]
     for j in range(t.scope_start[b + 1] - 1, t.scope_start[b] - 1, -1):
@@ -78,22 +72,14 @@ def write_marginals(t, b, joint, node, edge):
 
 
 @jit
-def locate(t, c, index):
-    """index = the column of child c, its site's state apart, for each column of its parent."""
-    index[0] = 0
-    size = 1
-    for j in range(t.stride_start[c], t.stride_start[c + 1]):
-        for digit in range(1, t.n_states):
-            step = np.uint32(digit * t.stride[j])
-            grown = index[digit * size : (digit + 1) * size]
-            for r in range(size):
-                grown[r] = index[r] + step
-        size *= t.n_states
+def places(t: Any, c: int) -> np.ndarray:
+    """The column of child c, its site's state apart, for each column of its parent."""
+    return t.place[t.place_start[c] : t.place_start[c + 1]]
 
 
 @jit
-def gather(message, table, index, add):
-    """Multiply a table by the message (columns,) of a child that `locate` found, or add it."""
+def gather(message: np.ndarray, table: np.ndarray, index: np.ndarray, add: bool) -> None:
+    """Multiply a table by the message (columns,) of a child at `places`, or add it."""
     block = len(message) // len(table)
     for z in range(len(table)):
         row = table[z]
@@ -106,7 +92,7 @@ def gather(message, table, index, add):
 
 
 @jit
-def scatter(table, out, index):
+def scatter(table: np.ndarray, out: np.ndarray, index: np.ndarray) -> None:
     """The adjoint of `gather`: sum a table over all but the scope of a child."""
     block = len(out) // len(table)
     out[:] = 0.0
@@ -118,21 +104,14 @@ def scatter(table, out, index):
 
 
 @jit
-def sum_out(table, message, logs):
+def sum_out(table: np.ndarray, message: np.ndarray) -> tuple:
     """message = sum_z table, divided by its largest; the table becomes p(z | scope).
 
     Returns the logarithm of the largest, and the least sum of products.
     """
-    top = -np.inf
+    top = 0.0
     least = np.inf
     for r in range(len(message)):
-        shift = 0.0
-        if logs:
-            shift = table[0, r].real
-            for z in range(1, len(table)):
-                shift = max(shift, table[z, r].real)
-            for z in range(len(table)):
-                table[z, r] = np.exp(table[z, r] - shift)
         total = table[0, r]
         for z in range(1, len(table)):
             total += table[z, r]
@@ -142,17 +121,14 @@ def sum_out(table, message, logs):
         for z in range(len(table)):
             table[z, r] *= share
         least = min(least, total.real)
-        message[r] = np.log(total) + shift if logs else total
-        top = max(top, message[r].real)
-    if logs:
-        message -= top
-        return top, least
+        message[r] = total
+        top = max(top, total.real)
     message /= top
     return np.log(top), least
 
 
 @jit
-def expect(conditional, values, out):
+def expect(conditional: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """out = sum_z p(z | scope) values."""
     out[:] = 0.0
     for z in range(len(values)):
@@ -161,7 +137,9 @@ def expect(conditional, values, out):
 
 
 @jit
-def add_product(values, a, mean_a, b, mean_b):
+def add_product(
+    values: np.ndarray, a: np.ndarray, mean_a: np.ndarray, b: np.ndarray, mean_b: np.ndarray
+) -> None:
     """Add (a - mean_a) (b - mean_b) to values, the means (columns,) given the scope."""
     for z in range(len(values)):
         for r in range(len(mean_a)):

@@ -58,7 +58,7 @@ class Blocks:
         tops = [part.max() for part in parts]
         potentials = [np.exp(part - top) for part, top in zip(parts, tops, strict=True)]
 
-        def of_group(first):
+        def of_group(first: int):
             total = 0.0
             for sentences, begins, scaled in self.blocks[first::GROUPS]:
                 total = total + _sums(scaled, begins, weights[sentences], *potentials)

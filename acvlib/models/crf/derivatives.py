@@ -11,35 +11,21 @@ sentences, and own is -log p(hidden labels | x, all others).
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...model import override
 from ...parallel import in_blas_threads
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check, hide_labels
 from .blocks import Blocks
-from .moments import covariances
-from .tokens import Paths, Tokens, portions, starts_of
+from .tokens import Paths, portions, starts_of
 
 PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
 SPREAD = 300.0  # nats between scores of a token, or params of a kind: products of two stay in range
-
-
-class Touched(NamedTuple):
-    """The sentences that folds touch: of fold o those numbered bounds[o] ... bounds[o + 1] - 1.
-
-    weights (N,): s of each; rows: where the omitted sites are, if these are tokens.
-    """
-
-    tokens: Tokens
-    weights: np.ndarray
-    bounds: np.ndarray
-    rows: np.ndarray | None = None
 
 
 class TaggingDerivatives(Derivatives):
@@ -50,7 +36,6 @@ class TaggingDerivatives(Derivatives):
 
     _together = 64  # sites of folds whose own terms one thread takes at a time
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -90,15 +75,14 @@ class TaggingDerivatives(Derivatives):
     def _paths(self, params, tokens):
         return Paths(tokens, self.model._parts(params))
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """Indefinite where what is hidden is more uncertain than everything."""
         coefficients = self._linear(weights)
 
-        def of_piece(rows):
+        def of_piece(rows: Any):
             sentences = np.arange(rows.start, rows.stop)
             paths = self._paths(params, self.model.tokens.take(sentences))
-            return covariances(paths, coefficients[rows], np.array([0, len(sentences)]))[0]
+            return paths.covariances(coefficients[rows], np.array([0, len(sentences)]))[0]
 
         pieces = portions(self.model.tokens.lengths, PIECE)
         matrix = sum(in_blas_threads(of_piece, pieces))
@@ -110,12 +94,16 @@ class TaggingDerivatives(Derivatives):
     # folds
 
     def _touched(self, folds, known=0.0):
-        """`Touched`; omitted labels of tokens are known with these weights."""
+        """The sentences that folds touch, and their weights (N,); omitted labels weigh `known`.
+
+        Then the bounds of the folds: of fold o those are bounds[o] ... bounds[o + 1] - 1; and the
+        rows of the omitted sites.
+        """
         tokens = self.model.tokens
         omitted = np.concatenate(list(folds))
         if not self.model.scheme:
             s = self.model.sample_weight[omitted]
-            return Touched(tokens.take(omitted), s, starts_of(folds.sizes))
+            return tokens.take(omitted), s, starts_of(folds.sizes), None
         n_sentences = len(tokens.lengths)
         first = n_sentences * np.repeat(np.arange(len(folds)), folds.sizes)
         pairs, place = np.unique(first + tokens.sentence_of[omitted], return_inverse=True)
@@ -128,12 +116,12 @@ class TaggingDerivatives(Derivatives):
             ruled_out = np.log(hide_labels(label, touched.tags, tokens.n_labels))
         touched.offset = touched.offset + ruled_out
         bounds = np.searchsorted(fold, np.arange(len(folds) + 1))
-        return Touched(touched, self.model.sample_weight[sentence], bounds, rows)
+        return touched, self.model.sample_weight[sentence], bounds, rows
 
     def _own_sums(self, params, folds, known=0.0):
         """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
 
-        def of_portion(rows):
+        def of_portion(rows: Any):
             tokens, s, bounds, _ = self._touched(folds[rows], known)
             paths = self._paths(params, tokens)
             values = np.add.reduceat(s * paths.values, bounds[:-1])
@@ -145,13 +133,12 @@ class TaggingDerivatives(Derivatives):
     def _own_covariances(self, params, folds, known=0.0):
         """sum_n s_n Cov(features) over the sentences that each fold touches, (n_folds, D, D)."""
         tokens, s, bounds, _ = self._touched(folds, known)
-        return covariances(self._paths(params, tokens), s, bounds)
+        return self._paths(params, tokens).covariances(s, bounds)
 
     def _by_portions(self, function: Callable, folds: Folds) -> list:
         """[function(rows)] for slices of all folds, on threads."""
         return in_blas_threads(function, portions(folds.sizes, self._together))
 
-    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[Any, np.ndarray]:
@@ -168,7 +155,6 @@ class TaggingDerivatives(Derivatives):
         point, fold = pair
         return self.value_and_gradient(point, fold_weights(self.n_sites, fold))
 
-    @override
     def fold_hessians(
         self,
         params: np.ndarray,
@@ -183,13 +169,12 @@ class TaggingDerivatives(Derivatives):
         own = self._by_portions(lambda rows: self._own_covariances(params, folds[rows]), folds)
         return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(own))
 
-    @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """Minus the gradient of own; a label's part is d(-log p) / p, p its probability."""
         if not self.model.scheme:
             return -self._own_sums(params, folds)[1]
 
-        def of_portion(rows):
+        def of_portion(rows: Any):
             omitted = np.concatenate(list(folds[rows]))
             tokens, s, _, _ = self._touched(Folds(omitted[:, None]))
             paths = self._paths(params, tokens)
@@ -198,15 +183,13 @@ class TaggingDerivatives(Derivatives):
 
         return -np.concatenate(self._by_portions(of_portion, folds))
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if self.model.scheme and (weights != 1.0).any():
             raise ValueError("the J of hidden labels is had at weights 1, where all are known")
         return -self.cross(params, Folds(np.arange(self.n_sites)[:, None])).T
 
-    @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
-        def of_portion(rows):
+        def of_portion(rows: Any):
             if params.ndim == 1:
                 return self._losses(params, folds[rows])
             each = range(rows.start, rows.stop)
@@ -217,15 +200,13 @@ class TaggingDerivatives(Derivatives):
 
     def _losses(self, params, folds):
         """-log p(z_n | x_n), or -log p(z_t | x, labels outside the fold), of folds end to end."""
-        touched = self._touched(folds)
-        paths = self._paths(params, touched.tokens)
+        tokens, _, _, rows = self._touched(folds)
+        paths = self._paths(params, tokens)
         if not self.model.scheme:
             return paths.values
-        tags = touched.tokens.tags[touched.rows]
         with np.errstate(divide="ignore"):  # below 1e-308 a probability is 0, its loss infinite
-            return -np.log(paths.smoothed.gamma[touched.rows, tags])
+            return -np.log(paths.smoothed.gamma[rows, tokens.tags[rows]])
 
-    @override
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
         """None for tokens: a fold's losses share its hidden labels."""
         if self.model.scheme:
@@ -236,6 +217,5 @@ class TaggingDerivatives(Derivatives):
             gradients.append(paths.gradient(np.ones(len(fold)))[self.model.free])
         return np.array(gradients)
 
-    @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self.model.ridge * params

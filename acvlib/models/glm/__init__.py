@@ -21,16 +21,13 @@ from ...declared import Flag, NonNegative, Params, Real, Rng, Sizes, declared
 from ...folds import WHOLE, Fold, Folds
 from ...folds.folds import emptied
 from ...model import ModelDefaults
-from ...parallel import in_blas_threads, pieces
 from ...trials import NoFiniteOptimum
 from ...weighting import Weights, site_weights
 from .columns import Columns
 from .derivatives import LinearDerivatives, RegressionDerivatives
 from .families import Family, Multinomial, classes_of, family_of
-from .hessians import span
 from .separation import Rank, check_finite
 
-AT_ONCE = 2**20  # coefficients that a thread has in memory
 LARGEST = 2**14  # coordinates of a dense Hessian
 
 
@@ -144,6 +141,8 @@ class GLM(ModelDefaults):
         if isinstance(family, Multinomial) or isinstance(family, str) and family == "multinomial":
             if np.any(self.offset):
                 raise ValueError("offset: one number for all scores of 'multinomial' is no change")
+            if self.y.ndim == 2:
+                raise ValueError(f"y {self.y.shape} must be (n,), the class of each row")
             y = classes_of(self.y)
             return y, Multinomial(max(2, y.max() + 1))
         family = family_of(family)
@@ -200,18 +199,6 @@ class GLM(ModelDefaults):
         eta = np.tensordot(theta, self.columns.standard[sites], axes=(-1, 1))
         eta += self.offset[sites]
         return eta
-
-    def own_scores(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """eta (q, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
-        theta = self.columns.inward(params).reshape(len(params), self.n_outputs, -1)
-        fold = np.repeat(np.arange(len(sizes)), sizes)
-
-        def of_rows(rows):
-            z = self.columns.standard[span(sites[rows])]
-            return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
-
-        tiles = pieces(len(sites), max(16, AT_ONCE // self.n_params))
-        return np.concatenate(in_blas_threads(of_rows, tiles)).T + self.offset[sites]
 
     @declared
     def objective(self, params: Params, weights: Weights) -> float:

@@ -4,19 +4,18 @@ Sums are over standard columns z; params and derivatives that come and go are th
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ...derivatives import Derivatives, each_fold
+from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...folds.checks import end_to_end
-from ...model import override
-from ...parallel import in_blas_threads, pieces
+from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, Solvable
 from .downdates import Downdates
-from .hessians import OwnHessians, Point, gram, leverages
+from .hessians import OwnHessians, Point, gram, leverages, own_scores
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
 SITES = 512
@@ -37,7 +36,6 @@ class RegressionDerivatives(Derivatives):
             self._last = point  # another thread may replace it
         return point
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -50,13 +48,11 @@ class RegressionDerivatives(Derivatives):
         gradient = model.columns.gradient(point.gradient(each))
         return float(each @ losses + 0.5 * pulls @ params), gradient + pulls
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """sum_n w_n s_n C_n (x) z_n z_n' + diag(ridge)."""
         point = self._at(params)
         return point.whole if (weights == 1.0).all() else point.hessian(weights)
 
-    @override
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
@@ -67,20 +63,17 @@ class RegressionDerivatives(Derivatives):
     def _fold_matrix(self, params, fold):
         return Point(self.model, params).hessian(fold_weights(self.n_sites, fold)).matrix
 
-    @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(y_n | x_n; params) of the scored sites."""
-        sites, sizes = end_to_end(folds.scored)
+        sites, sizes = folds.scored.sites, folds.scored.sizes
         eta = self._scores(params, sites, sizes)
         return folds.split(self.model.family.losses(eta, self.model.responses[..., sites]))
 
-    @override
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """sum_o slope (x) z of the scored sites."""
         sums = self._fold_sums(params, Folds(folds.scored), np.ones(self.n_sites))
         return self.model.columns.gradient(sums)
 
-    @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         """prior theta."""
         return self.model.prior * params
@@ -89,7 +82,7 @@ class RegressionDerivatives(Derivatives):
         """eta (q, .) of sites, the first sizes[0] at params[0] and so on, or all at params (D,)."""
         if params.ndim == 1:
             return self._at(params).eta[:, sites]
-        return self.model.own_scores(params, sites, sizes)
+        return own_scores(self.model, params, sites, sizes)
 
     def _fold_sums(self, params, folds, weights):
         """sum_o weight slope (x) z over the sites that each fold omits, (n_folds, D)."""
@@ -107,7 +100,6 @@ class RegressionDerivatives(Derivatives):
 class LinearDerivatives(RegressionDerivatives):
     """Of an F that is linear in the weights: what folds omit is taken from sums over all sites."""
 
-    @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """s (slope (x) z + pull theta) of each site, a column each."""
         model = self.model
@@ -115,7 +107,6 @@ class LinearDerivatives(RegressionDerivatives):
         losses = model.columns.gradient(slopes.reshape(self.n_sites, -1))
         return (losses + np.outer(model.sample_weight, model.pull * params)).T
 
-    @override
     def weighted(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -137,7 +128,6 @@ class LinearDerivatives(RegressionDerivatives):
             hessians += np.tensordot(curvature[:, sites], squares, axes=1)
         return values + 0.5 * (pulls * params**2).sum(axis=1), gradients, hessians
 
-    @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """-sum_o of the sites' gradients."""
         model = self.model
@@ -146,7 +136,6 @@ class LinearDerivatives(RegressionDerivatives):
             sums -= self._omitted_weight(folds)[:, None] * model.pull * params
         return sums
 
-    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray | None, np.ndarray]:
@@ -159,13 +148,12 @@ class LinearDerivatives(RegressionDerivatives):
         else:
             arrays = model.responses, model.offset
 
-            def slope(eta, y, offset):
+            def slope(eta: Any, y: Any, offset: Any):
                 return model.family.slope(eta + offset, y)
 
             whole = self._whole_sums(slope, arrays, model.sample_weight, params, float)
         return None, self._less_omitted(whole, params, folds)
 
-    @override
     def chord_gradients(
         self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
     ) -> np.ndarray:
@@ -192,7 +180,7 @@ class LinearDerivatives(RegressionDerivatives):
         theta = self.model.columns.inward(points).reshape(len(points), -1, z.shape[1])
         theta, z, weights = (each.astype(dtype, copy=False) for each in (theta, z, weights))
 
-        def of_points(few):
+        def of_points(few: slice):
             total = np.zeros(theta[few].shape)
             for sites in pieces(self.n_sites, SITES):
                 eta = np.tensordot(theta[few], z[sites], axes=(-1, 1))
@@ -215,7 +203,6 @@ class LinearDerivatives(RegressionDerivatives):
     def _omitted_weight(self, folds):
         return folds.indicator(self.n_sites) @ self.model.sample_weight
 
-    @override
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
@@ -247,7 +234,6 @@ class LinearDerivatives(RegressionDerivatives):
         weights = self._omitted_weight(folds)
         return np.ptp(weights) <= 1e-14 * weights.max()
 
-    @override
     def fold_expansion(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> tuple[np.ndarray | None, FoldSolver]:
@@ -257,14 +243,12 @@ class LinearDerivatives(RegressionDerivatives):
             return None, hessians
         return self.fold_gradients(params, folds, values=False)[1], hessians
 
-    @override
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """All at once where the folds are of one row and share a matrix."""
         if folds.sizes.max() == 1 and self._share_a_matrix(folds):
             return [slice(0, len(folds))]
         return super().portions(folds, n_params)
 
-    @override
     def leverages(self, fit: Fit, folds: Folds) -> tuple[np.ndarray, np.ndarray] | None:
         """The traces of curvature times leverage, which are the leverages of one predictor."""
         model = self.model

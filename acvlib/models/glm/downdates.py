@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ...folds import Folds
-from ...folds.checks import end_to_end
 from ...parallel import in_blas_threads, pieces
 from ...solvers.inverse import CONDITIONED, DenseHessian, FoldSolver, invert
 from .hessians import leverages, span
@@ -39,7 +38,7 @@ class Downdates(FoldSolver):
         self.inverse = invert(self.base.matrix)
         self.present = np.arange(folds.sizes.max()) < folds.sizes[:, None]
         self.sites: np.ndarray = np.zeros(self.present.shape, int)
-        self.sites[self.present] = end_to_end(folds.omitted).sites
+        self.sites[self.present] = folds.omitted.sites
 
     @property
     def sharp(self) -> bool:
@@ -75,7 +74,7 @@ class Downdates(FoldSolver):
         ends = np.empty((len(rows), *sets[1:]))
         size = self.sites.shape[1] * model.family.coupled
 
-        def of_tile(tile):
+        def of_tile(tile: slice):
             x, curvature, slopes = self._rows(rows[tile])
             rest = rests if known else rests[tile]
             solved, leverage = self._solved(x)

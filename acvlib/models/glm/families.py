@@ -23,8 +23,7 @@ class Family:
     free_direction(y): 1, -1 where the loss never rises as eta goes to plus, minus infinity, else 0.
     change(d, mean): [slope(eta + d) - slope(eta)] / curvature(eta) without cancellation; may use d.
     quadratic: the curvature is the same everywhere.
-    self_concordant: |third derivative| <= curvature, which so changes by at most
-        exp(|change of eta|).
+    self_concordant: |third derivative| <= curvature, so that this changes at most e-fold a unit.
     """
 
     name: str

@@ -15,6 +15,7 @@ from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver
 from .columns import Columns
 
 ROWS = 1024  # rows that are handled alone
+AT_ONCE = 2**20  # coefficients that a thread has in memory
 TILE = 256  # rows whose leverages are computed together
 
 
@@ -129,7 +130,7 @@ def leverages(inverse: np.ndarray, z: np.ndarray) -> np.ndarray:
     dim = z.shape[1]
     k = len(inverse) // dim
 
-    def of_rows(rows):
+    def of_rows(rows: slice):
         solved = z[rows] @ inverse.reshape(k, dim, k * dim)
         return np.einsum("inje,ne->nij", solved.reshape(k, -1, k, dim), z[rows])
 
@@ -141,7 +142,7 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     k = curvature.shape[1]
     dim = z.shape[1]
 
-    def of_rows(rows):
+    def of_rows(rows: slice):
         total = np.empty((k, dim, k, dim))
         for i in range(k):
             root = z[rows] * np.sqrt(np.maximum(curvature[rows, i, i, None], 0.0))
@@ -156,6 +157,19 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     if len(z) <= size:  # in less time than asking for threads takes
         return of_rows(slice(None))
     return np.sum(in_blas_threads(of_rows, pieces(len(z), size)), axis=0)
+
+
+def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """eta (q, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
+    theta = model.columns.inward(params).reshape(len(params), model.n_outputs, -1)
+    fold = np.repeat(np.arange(len(sizes)), sizes)
+
+    def of_rows(rows: slice):
+        z = model.columns.standard[span(sites[rows])]
+        return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
+
+    tiles = pieces(len(sites), max(16, AT_ONCE // model.n_params))
+    return np.concatenate(in_blas_threads(of_rows, tiles)).T + model.offset[sites]
 
 
 def span(rows: np.ndarray) -> np.ndarray | slice:

@@ -45,7 +45,7 @@ class Rank:
             try:
                 np.linalg.cholesky(left - self.limit * np.eye(len(left)))
             except np.linalg.LinAlgError:
-                single = folds.table is not None and folds.table.shape[1] == 1
+                single = folds.sizes.max() == 1
                 where = f"site {folds[number][0]}" if single else f"fold {number}"
                 raise np.linalg.LinAlgError(
                     f"the Hessian is singular without {where}, which alone identifies some "

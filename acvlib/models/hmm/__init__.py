@@ -11,13 +11,11 @@ from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.special import logsumexp
 
 from ... import weighting
 from ...checks import check_whole, in_order_of, real_array
 from ...declared import Count, Is, OneOf, Params, Rng, Whole, declared
 from ...folds import Fold
-from ...folds import weights as fold_weights
 from ...inference import chain
 from ...model import ModelDefaults
 from ...weighting import Weights
@@ -26,13 +24,18 @@ from .em import climbed
 from .emissions import Emission, Gaussian
 from .frames import Frames, check_channels, make_frames, read_sequences
 from .parameters import HMMParams, Parameters
-from .posterior import HiddenStates, ImpossibleSequence, check_explained, hidden_states
-from .prediction import Predictions
+from .posterior import (
+    HiddenStates,
+    ImpossibleSequence,
+    Predictions,
+    check_explained,
+    heldout_loss,
+    hidden_states,
+)
 from .starts import in_order, k_means, random_half
 
-__all__ = ["HMM", "HMMParams", "ImpossibleSequence"]
-
 IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
+SMALL = 1e-300  # the spread of what is the same in all states
 STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
@@ -85,17 +88,21 @@ class HMM(Parameters, Predictions, ModelDefaults):
         order = self.emission.order
         context = order if self.context is None else check_whole("context", self.context, order)
         sequences = read_sequences(self.sequences, context)
-        if self.sites is None:
-            object.__setattr__(self, "sites", "steps" if len(sequences) == 1 else "sequences")
-        if self.sites == "steps" and isinstance(self.sequences, list) and len(sequences) == 1:
+        single = len(sequences) == 1
+        sites = self.sites or ("steps" if single else "sequences")
+        weights = self.sample_weight
+        if single and sites == "steps" and isinstance(self.sequences, list):
             index = getattr(self.sequences[0], "index", None)
-            weight = in_order_of(index, "sample_weight", self.sample_weight)
-            object.__setattr__(self, "sample_weight", weight)
-        object.__setattr__(self, "context", context)
-        object.__setattr__(self, "sequences", sequences)
-        self._weigh()
-        for name in ("concentration", "fixed"):
-            object.__setattr__(self, name, getattr(self.chain_prior, name))
+            weights = in_order_of(index, "sample_weight", weights)
+        self.__dict__.update(context=context, sequences=sequences, sites=sites)
+        weights = weighting.site_weights(weights, self.n_sites)
+        law = self.chain_prior
+        self.__dict__.update(
+            sample_weight=weights,
+            emission=self._settled(weights),
+            concentration=law.concentration,
+            fixed=law.fixed,
+        )
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             few = f"{seen} observed frames cannot support {self.n_states} states"
@@ -105,24 +112,20 @@ class HMM(Parameters, Predictions, ModelDefaults):
             if held.shape != (self.n_nuisance,):
                 raise ValueError(f"held {held.shape}: must be ({self.n_nuisance},): see hold()")
             held.setflags(write=False)
-            object.__setattr__(self, "held", held)
+            self.__dict__.update(held=held)
 
-    def _weigh(self):
-        """Check the sample weights; give the emission what it takes from frames that have one."""
-        weights = weighting.site_weights(self.sample_weight, self.n_sites)
-        object.__setattr__(self, "sample_weight", weights)
+    def _settled(self, weights):
+        """The emission with what it takes from frames that have a sample weight."""
         lengths = [len(x) for x in self.sequences]
         if self.sites == "sequences":
             of_frames = np.repeat(weights, lengths)
         else:
-            n_sites = np.array(lengths) - self.context
-            parts = np.split(weights, np.cumsum(n_sites)[:-1])
+            parts = np.split(weights, np.cumsum(np.array(lengths) - self.context)[:-1])
             of_frames = np.concatenate([np.pad(w, (self.context, 0), "edge") for w in parts])
         every = np.concatenate(self.sequences)[of_frames > 0.0]
         x, inputs = np.split(every, [self.n_channels], axis=1)
         check_channels(x)
-        settled = self.emission.settled(x, inputs, of_frames[of_frames > 0.0])
-        object.__setattr__(self, "emission", settled)
+        return self.emission.settled(x, inputs, of_frames[of_frames > 0.0])
 
     # sites
 
@@ -219,11 +222,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
         missing = fold[~self.observed[fold]]
         if len(missing):
             raise ValueError(f"the fold holds site {missing[0]}, which is not observed")
-        if self.sites == "sequences":
-            return -HiddenStates(self, params, self.frames.take(fold), prior=False).smoothed.log_z
-        left = hidden_states(self, params, fold_weights(self.n_sites, fold))
-        log_density = left.log_density[fold]
-        return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
+        return heldout_loss(self, params, fold)
 
     # starts
 
@@ -249,6 +248,23 @@ class HMM(Parameters, Predictions, ModelDefaults):
     def restart_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
         """Where n runs of EM end, from `starting_points`."""
         return climbed(self, self.starting_points(rng, n))
+
+    def matched(self, params: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """The params (D,) of the same law, its states numbered as those next to them in others.
+
+        What is held, fixed or of one state alone keeps its number.
+        """
+        from scipy.optimize import linear_sum_assignment  # slow to import
+
+        if self.held is not None or self.fixed is not None or not self.kept_in_states.all():
+            return params
+        chain, rows = self.split(params)
+        _, theirs = self.split(others)
+        spread = np.var(np.vstack([rows, theirs]), axis=0) + SMALL
+        costs = ((theirs[:, None] - rows) ** 2 / spread).sum(axis=2)
+        _, order = linear_sum_assignment(costs)
+        p = np.exp(self.chain_prior.log_p(chain))[:, order]
+        return self.packed(np.vstack([p[:1], p[1:][order]]), rows[order])
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""

@@ -16,7 +16,7 @@ from ...parallel import pieces
 from .emissions.base import along, summed
 from .posterior import HiddenStates
 
-THRESHOLD = 1e-9  # of a posterior that counts: H and J are off by up to 1e-6 of their size
+THRESHOLD = 1e-11  # of a posterior that counts: H and J are off by up to 1e-8 of their size
 ROUGH = 1e-4  # the same of rough products
 AT_ONCE = 128  # directions; more would only need more memory
 SUBNORMAL = 1e-30  # single precision below this is multiplied slowly
@@ -117,73 +117,74 @@ class Curvature:
 
     @cached_property
     def _active(self):
-        threshold = ROUGH if self.is_rough else THRESHOLD
-        return active_pairs(self.hidden.smoothed, self.hidden.frames.starts, threshold)
-
-    @cached_property
-    def _first(self):
-        """The active pairs of first frames, and (n, K) which state each has."""
-        first = np.flatnonzero(np.isin(self._active.frame, self.hidden.frames.starts[:-1]))
-        return first, np.eye(self.model.n_states)[self._active.state[first]]
-
-    @cached_property
-    def _observed(self):
-        """The weight of each active pair's frame (P, 1)."""
-        weights = self.hidden.step_weights * self.hidden.frames.observed
-        return weights[self._active.frame, None]
+        """(active pairs, the weights (P, 1) of their frames, which are of first frames, and which
+        state each of these has (n, K)).
+        """
+        hidden = self.hidden
+        starts = hidden.frames.starts
+        pairs = active_pairs(hidden.smoothed, starts, ROUGH if self.is_rough else THRESHOLD)
+        weights = hidden.step_weights * hidden.frames.observed
+        first = np.flatnonzero(np.isin(pairs.frame, starts[:-1]))
+        in_state = np.eye(self.model.n_states)[pairs.state[first]]
+        return pairs, weights[pairs.frame, None], first, in_state
 
     def _covariance(self, directions, left_out):
         chain, rows = self.model.split(directions)
         tangent = self.model.chain_prior.moved_log_p(chain, self.hidden.p)
-        s = np.zeros((len(self._observed), len(directions)))
+        _, weights, first, in_state = self._active
+        s = np.zeros((len(weights), len(directions)))
         for k, numbers, factors in self._scores:
-            s[numbers] = along(factors, self._as_precise(rows[:, k]))
-        s *= self._observed
-        first, in_state = self._first
+            moved = self._as_single(rows[:, k]) if self.is_rough else rows[:, k]
+            s[numbers] = along(factors, moved)
+        s *= weights
         s[first] += in_state @ tangent[:, 0].T
         return self._moved_score(s, tangent[:, 1:].transpose(1, 2, 0), left_out)
 
     def of_fields(self, fields: np.ndarray) -> np.ndarray:
         """How the expected score (B, D) moves where log-densities move by fields (B, M, K)."""
-        s = np.ascontiguousarray(fields[:, self._active.frame, self._active.state].T)
+        pairs, *_ = self._active
+        s = np.ascontiguousarray(fields[:, pairs.frame, pairs.state].T)
         return self._moved_score(s, np.zeros((*self.hidden.p[1:].shape, len(fields))))
 
     def _moved_score(self, s, tau, left_out=()):
         """How the expected score moves where potentials of states and moves do by s and tau."""
+        pairs, of_frames, first, in_state = self._active
         weights = np.repeat(self.hidden.sequence_weights[:, None], s.shape[1], axis=1)
         for row, sequences in enumerate(left_out):
             weights[sequences, row] = 0.0
         is_held = self.model.held is not None
         tau = None if is_held else np.ascontiguousarray(tau)
-        c, moves = covariances(self._active, s, tau, weights)
+        c, moves = covariances(pairs, s, tau, weights)
         counts = np.zeros((c.shape[1], *self.hidden.p.shape))
         if not is_held:
-            first, in_state = self._first
             counts[:, 0] = c[first].T @ in_state
             counts[:, 1:] = moves.transpose(2, 0, 1)
-        c *= self._observed
+        c *= of_frames
         rows = np.zeros((c.shape[1], *self.hidden.rows.shape))
         for k, numbers, factors in self._scores:
-            rows[:, k] = summed(factors, self._as_precise(c[numbers]))
+            shares = self._as_single(c[numbers]) if self.is_rough else c[numbers]
+            rows[:, k] = summed(factors, shares)
         return self.model.join(self.model.chain_prior.score(counts, self.hidden.p), rows)
 
     @cached_property
     def _scores(self):
         """(state, numbers, factors of d log p) of the pairs whose frame has others."""
-        contested = np.flatnonzero(self._active.contested)
-        state = self._active.state[contested]
+        pairs, *_ = self._active
+        sizes = np.diff(pairs.first)
+        contested = np.flatnonzero(np.repeat(sizes > 1, sizes))  # others have a certain state
+        state = pairs.state[contested]
         scores = []
         for k in np.unique(state):
             numbers = contested[state == k]
-            frames = self.hidden.frames.rows(self._active.frame[numbers])
+            frames = self.hidden.frames.rows(pairs.frame[numbers])
             factors = self.model.emission.score_factors(self.hidden.rows, k, frames)
-            scores.append((k, numbers, [tuple(map(self._as_precise, pair)) for pair in factors]))
+            if self.is_rough:
+                factors = [tuple(map(self._as_single, pair)) for pair in factors]
+            scores.append((k, numbers, factors))
         return scores
 
-    def _as_precise(self, x):
-        """In the precision of products: single, if rough."""
-        if not self.is_rough:
-            return x
+    def _as_single(self, x):
+        """In the precision of rough products."""
         single = x.astype(np.float32)
         single[np.abs(single) < SUBNORMAL] = 0.0
         return single

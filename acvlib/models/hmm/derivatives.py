@@ -1,18 +1,19 @@
 """Derivatives of an `HMM` under scheme A: with Hessians in memory, or as products with vectors."""
 
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from joblib import delayed
 from scipy.special import logsumexp
 
-from ...derivatives import Derivatives, at, each_fold
+from ...derivatives import Derivatives, at
+from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...model import override
-from ...parallel import parallel, pieces
+from ...parallel import each_fold, parallel
 from ...solvers.inverse import DenseFolds, DenseHessian
 from .curvature import AT_ONCE, Curvature, block_solve, factor_of
-from .posterior import HiddenStates, hidden_states, states_of_sequences
+from .posterior import HiddenStates, heldout_loss, hidden_states, states_of_sequences
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
 
@@ -27,53 +28,50 @@ class HMMDerivatives(Derivatives):
         super().__init__(model)
         self.matrix_free = model.n_params > model.dense_limit
 
-    @override
-    def value_and_gradient(self, params, weights):
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray):
         hidden = hidden_states(self.model, params, weights)
         return hidden.value(), hidden.gradient()
 
-    @override
-    def cross(self, params, folds):
+    def cross(self, params: np.ndarray, folds: Folds):
         if self.model.sites == "sequences":
             return -self._of_folds_alone(params, folds)[1]
-        whole = self._whole(params)
+        whole = hidden_states(self.model, params, np.ones(self.n_sites))
         curvature = Curvature(whole)
         every = whole.step_weights[:, None] * np.nan_to_num(whole.log_density, neginf=0.0)
+        omitted = folds.indicator(self.n_sites)
         parts = []
-        for part in pieces(len(folds), AT_ONCE):
-            left_out = folds[part].indicator(self.n_sites).toarray()[:, :, None]
+        for first in range(0, omitted.shape[0], AT_ONCE):
+            left_out = omitted[first : first + AT_ONCE].toarray()[:, :, None]
             emitted = np.array([whole.emitted(share * whole.mass) for share in left_out])
             parts.append(curvature.of_fields(left_out * every) + emitted)
         return np.concatenate(parts)
 
-    @override
-    def fold_gradients(self, params, folds, values=True):
+    def fold_gradients(self, params: np.ndarray, folds: Folds, values: bool = True):
         if not self._shared(params, folds):
             return super().fold_gradients(params, folds, values)
         whole = self._whole(params)
         of_folds = self._of_folds_alone(params, folds)
         return whole.value() - of_folds[0], whole.gradient() - of_folds[1]
 
-    @override
-    def hessian(self, params, weights):
+    def hessian(self, params: np.ndarray, weights: np.ndarray):
         if self.matrix_free:
             return super().hessian(params, weights)
         return DenseHessian(_dense(hidden_states(self.model, params, weights)))
 
-    @override
-    def fold_hessians(self, params, folds, damping=0.0, whole=None):
+    def fold_hessians(
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
+    ):
         if self.matrix_free or not self._shared(params, folds):
             return super().fold_hessians(params, folds, damping, whole)
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
 
-        def alone(point, fold):
+        def alone(point: np.ndarray, fold: np.ndarray):
             return _dense(states_of_sequences(self.model, point, fold))
 
         lost = each_fold(alone, params, folds, "Hessians")
         return DenseFolds(np.asarray(whole.damped(damping)) - np.array(lost))
 
-    @override
-    def products(self, params, folds):
+    def products(self, params: np.ndarray, folds: Folds):
         if self._shared(params, folds):
             own = [Curvature(states_of_sequences(self.model, params, fold)) for fold in folds]
             return Products([Curvature(self._whole(params))], own, folds)
@@ -83,8 +81,11 @@ class HMMDerivatives(Derivatives):
             points.append(Curvature(hidden_states(self.model, at(params, i), weights)))
         return Products(points)
 
-    @override
-    def heldout_gradients(self, params, folds):
+    def heldout(self, params: np.ndarray, folds: Folds):
+        losses = each_fold(partial(heldout_loss, self.model), params, folds, "held-out losses")
+        return folds.pick(losses)
+
+    def heldout_gradients(self, params: np.ndarray, folds: Folds):
         points = zip(params, folds.omitted, folds.scored, strict=True)
         jobs = (delayed(self._heldout_gradient)(*each) for each in points)
         return np.array(parallel()(jobs))
@@ -101,8 +102,7 @@ class HMMDerivatives(Derivatives):
         field[scored] = np.exp(left.log_density[scored] - log_p[:, None])
         return -(Curvature(left).of_fields(field[None])[0] + left.emitted(gamma * field))
 
-    @override
-    def prior_gradients(self, params):
+    def prior_gradients(self, params: np.ndarray):
         law = self.model.chain_prior
         slopes = []
         for chain, rows in map(self.model.split, params):
@@ -120,7 +120,7 @@ class HMMDerivatives(Derivatives):
     def _of_folds_alone(self, params, folds):
         """(values (n,), gradients (n, D)) of the sequences of each fold alone."""
 
-        def alone(point, fold):
+        def alone(point: np.ndarray, fold: np.ndarray):
             hidden = states_of_sequences(self.model, point, fold)
             return hidden.value(), hidden.gradient()
 
@@ -146,7 +146,7 @@ class Products:
         rough = [] if accurate else [point.rough for point in points]
         self.rough = None if accurate else Products(rough, own, folds, self)
 
-    def multiply(self, vectors, rows):
+    def multiply(self, vectors: np.ndarray, rows: np.ndarray):
         if self.own is None:
             return self._each(Curvature.multiply, vectors, rows)
         out = self.points[0].multiply(vectors, [self.folds[row] for row in rows])
@@ -154,7 +154,7 @@ class Products:
             out[i] -= self.own[row].complete(vectors[i : i + 1])[0]
         return out
 
-    def precondition(self, vectors, rows):
+    def precondition(self, vectors: np.ndarray, rows: np.ndarray):
         """The inverse complete-data information, of all but for blocks that a fold changes."""
         if self.accurate is not self:
             return self.accurate.precondition(vectors, rows)

@@ -103,7 +103,7 @@ def climbed(model: Any, starts: list[np.ndarray]) -> list[np.ndarray]:
 def _runs(model, starts, *settings):
     """What EM finds from each start, or the error that it meets."""
 
-    def run(start):
+    def run(start: np.ndarray):
         try:
             return _climb(model, start, *settings)
         except FAILURES as error:

@@ -91,7 +91,6 @@ def GLMHMM(
     inputs: Any,
     n_states: int,
     family: str = "bernoulli",
-    intercept: bool = True,
     weight_sd: float = 2.0,
     **settings: Any,
 ) -> HMM:
@@ -102,7 +101,6 @@ def GLMHMM(
     y: as x of `GaussianHMM`: 0 and 1, or counts; nan where missing
     inputs: of the same form, (T, q) for each sequence; a frame with one that is nan is missing
     family: "bernoulli" or "poisson"
-    intercept: whether each W_k ends with an intercept; without, inputs may have a constant
     weight_sd: of the Normal(0, weight_sd^2) prior of all weights
     settings: as in `HMM`
 
@@ -110,8 +108,8 @@ def GLMHMM(
 
     Source: Ashwood et al. (2022).
     """
-    sequences, n_inputs = with_inputs(one_or_more(y), one_or_more(inputs), intercept)
-    return HMM(sequences, n_states, GLM(family, n_inputs, intercept, weight_sd), **settings)
+    sequences, n_inputs = with_inputs(one_or_more(y), one_or_more(inputs))
+    return HMM(sequences, n_states, GLM(family, n_inputs, weight_sd), **settings)
 
 
 def AutoRegressiveHMM(

@@ -138,7 +138,7 @@ def one_or_more(x: Any) -> Any:
     return [x] if getattr(x, "ndim", 0) in (1, 2) else x
 
 
-def with_inputs(y: Any, inputs: Any, intercept: bool) -> tuple[list[np.ndarray], int]:
+def with_inputs(y: Any, inputs: Any) -> tuple[list[np.ndarray], int]:
     """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
     outputs = read_sequences(y, 0)
     indices = [getattr(x, "index", None) for x in _listed(y)]
@@ -151,9 +151,9 @@ def with_inputs(y: Any, inputs: Any, intercept: bool) -> tuple[list[np.ndarray],
         raise ValueError(f"y and inputs must have the same lengths; got {told:.200}")
     every = np.concatenate(u)
     constant = np.flatnonzero(np.nanmax(every, axis=0) == np.nanmin(every, axis=0))
-    if constant.size and intercept:
+    if constant.size:
         column = f"inputs column {constant[0]} is constant"
-        raise ValueError(f"{column}, as the intercept is: drop it, or pass intercept=False")
+        raise ValueError(f"{column}, as the intercept is: drop it")
     return [np.hstack(pair) for pair in zip(outputs, u, strict=True)], every.shape[1]
 
 

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ...checks import MOST, check_kind, check_whole, in_order_of, real_number
+from ...checks import MOST, check_kind, check_whole, in_order_of
+from ...declared import Is, Number, declared
 from ...folds import weights as fold_weights
 from ...inference import graph
 from ...model import ModelDefaults, checked, own_copy
@@ -35,6 +36,7 @@ class EmptyState(NoFiniteOptimum):
     """A state of the fit holds no site, or nothing but zeros: its log rate is not identified."""
 
 
+@declared
 @dataclass(frozen=True, eq=False, repr=False)
 class HiddenMRF(ModelDefaults):
     """Maximum likelihood in the K log rates, D = K.
@@ -64,9 +66,9 @@ class HiddenMRF(ModelDefaults):
     sites = "nodes"
     counts: np.ndarray = field(repr=False)
     edges: np.ndarray = field(repr=False)
-    coupling: float
+    coupling: Annotated[float, Number()]
     n_states: int = 2
-    scheme: Callable[..., FactorWeights] = drop_latents
+    scheme: Annotated[Callable[..., FactorWeights], Is()] = drop_latents
     exposure: Any = field(default=None, repr=False)
     sample_weight: Any = field(default=1.0, repr=False)
 
@@ -95,13 +97,11 @@ class HiddenMRF(ModelDefaults):
             raise ValueError(f"{zeros}: their rate's logarithm is not finite")
         distinct = len(np.unique(weighed))
         check_whole("n_states", self.n_states, 1, distinct, f" of {distinct} distinct counts")
-        check_kind("scheme", self.scheme, Callable)
         edges = graph.check_edges(edges, n_sites)
         graph.check_width(n_sites, edges, self.n_states)
         checked_fields = {
             "counts": counts,
             "edges": own_copy(edges, int),
-            "coupling": real_number("coupling", self.coupling),
             "exposure": exposure,
             "sample_weight": weights,
         }

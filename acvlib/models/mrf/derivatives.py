@@ -15,7 +15,6 @@ from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference.graph import expansion
-from ...model import override
 from ...parallel import threads, track
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 
@@ -35,7 +34,6 @@ class MRFDerivatives(Derivatives):
         super().__init__(model)
         self._kept = (None, None, None)
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -43,12 +41,10 @@ class MRFDerivatives(Derivatives):
         values = self._expanded(params, weights, second=False).values
         return -float(values[0]), -values[1:]
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
         """d2F/dparams2 (K, K)."""
         return DenseHessian(self._matrices(self._expanded(params, weights).values))
 
-    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +52,6 @@ class MRFDerivatives(Derivatives):
         found = self._of_folds(params, folds, second=False)
         return -found[:, 0], -found[:, 1 : 1 + self.model.n_states]
 
-    @override
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
@@ -64,7 +59,6 @@ class MRFDerivatives(Derivatives):
         matrices = self._matrices(self._of_folds(params, folds))
         return DenseFolds(matrices + damping * np.eye(self.model.n_states))
 
-    @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         return folds.pick(self._each(self._fold_heldout, params, folds, "held-out losses"))
@@ -87,7 +81,7 @@ class MRFDerivatives(Derivatives):
             second = True
             near = self._expanded(params, np.ones(self.n_sites))
 
-        def values(point, fold):
+        def values(point: np.ndarray, fold: np.ndarray):
             return self._expanded(point, fold_weights(self.n_sites, fold), second, near).values
 
         rows = np.array(self._each(values, params, folds, "derivatives"))

@@ -1,7 +1,7 @@
 """Losses of a score f against a label y, and closed forms of a `SemiSupervised` model."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -9,7 +9,6 @@ from scipy.special import expit
 
 from ...derivatives import Derivatives
 from ...folds import Folds
-from ...model import override
 from ...solvers.inverse import DenseHessian
 
 
@@ -46,7 +45,7 @@ class SemiSupervisedDerivatives(Derivatives):
     hessians_first = True  # a Hessian costs little more than a gradient
     chord_rate = 0.01
 
-    def __init__(self, model):
+    def __init__(self, model: Any):
         super().__init__(model)
         self._loss = LOSSES[model.loss]
         self._x = model.energy.features[model.labelled]
@@ -55,7 +54,6 @@ class SemiSupervisedDerivatives(Derivatives):
         self._by_pairs = len(self._y) * model.gamma_p
         self._ridge = len(self._y) * model.gamma_i * model.penalty
 
-    @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -66,13 +64,11 @@ class SemiSupervisedDerivatives(Derivatives):
         slopes = shares * self._loss.slope(f, self._y)
         return float(value), slopes @ self._x + 2.0 * curved
 
-    @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
         curvature = self._loss.curvature(self._x @ params, self._y)
         weighted = (self._shares(weights) * curvature)[:, None] * self._x
         return DenseHessian(self._x.T @ weighted + 2.0 * self._quadratic(weights))
 
-    @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """With the normalisers' own derivative."""
         n_labels = len(self._y)

@@ -14,11 +14,11 @@ from typing import Annotated, Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ...declared import Integers, Is, declared
+from ...declared import Is, Real, declared
 from ...derivatives import derivatives_of
 from ...folds import Folds
 from ...folds.folds import emptied
-from ...inference import chain, hidden_chain
+from ...inference import chain
 from ...inference.two_state import N_PARAMS
 from ...model import ModelDefaults, checked
 from ...trials import NoFiniteOptimum
@@ -76,8 +76,10 @@ class PoissonTraffic(ModelDefaults):
     """
 
     sites = "steps"
-    counts: Annotated[np.ndarray, Integers("n", least=-1, most=MAX_COUNT)] = field(repr=False)
-    day: Annotated[np.ndarray, Integers("n", most=6)] = field(repr=False)
+    counts: Annotated[np.ndarray, Real("n", least=-1, most=MAX_COUNT, whole=True)] = field(
+        repr=False
+    )
+    day: Annotated[np.ndarray, Real("n", least=0, most=6, whole=True)] = field(repr=False)
     scheme: Callable = keep_latents
     prior: Annotated[TrafficPrior, Is()] = TrafficPrior()
 
@@ -204,7 +206,7 @@ class PoissonTraffic(ModelDefaults):
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params)."""
         log_chain = self.log_densities(params), *self.log_chain(params)
-        node, edge = hidden_chain.potentials(self.scheme, weights, *log_chain)
+        node, edge = chain.potentials(self.scheme, weights, *log_chain)
         return -chain.log_partition(node, edge) - self.log_prior(params)
 
     @checked
@@ -216,7 +218,7 @@ class PoissonTraffic(ModelDefaults):
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
         initial, transition = self.log_chain(params)
-        return hidden_chain.heldout_loss(self.log_densities(params), initial, transition, fold)
+        return chain.heldout_loss(self.log_densities(params), initial, transition, fold)
 
 
 def _log_density(params, counts, days):

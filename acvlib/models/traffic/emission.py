@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit, gammaln
+from scipy.special import gammaln
 
 from ...inference.two_state import N_PARAMS, TO0, jit
 
@@ -89,19 +89,6 @@ class Emission:
         of_rates = self.classes.of_day @ (total * self.quiet_score + changed[0])
         return np.concatenate([of_rates, changed[1:].sum(axis=1)])
 
-    def second(self, total: np.ndarray, event: np.ndarray) -> list[np.ndarray]:
-        """Derivatives of `gradient` (9, L) in all log rates together, in log a and in log b.
-
-        No class has two rates: the first are the diagonal.
-        """
-        return [step.gradient(total, event).imag / STEP for step in self._steps]
-
-    @cached_property
-    def _steps(self):
-        ways = np.eye(N_PARAMS)[A - 1 : TO0]
-        ways[0, :A] = 1.0
-        return [Emission(self.classes, self.params + 1j * STEP * way) for way in ways]
-
 
 @jit
 def _over_excesses(growth, digamma, counts, duration):
@@ -140,46 +127,51 @@ def _over_excesses(growth, digamma, counts, duration):
 class CompleteData:
     """The chain at params (L, 11), with the summed weights total (n_classes, L) of the classes.
 
-    scaled (2, n_classes, L): log-densities less their maximum in a class, `peak`; log_scale (L,):
-    what the maxima add to log p(x); transition (2, 2, L); start (L,): P(z_0 = 1).
+    scaled (2, n_classes, L): densities over their maximum in a class, exp(peak); log_scale (L,):
+    what the maxima add to log p(x); transition (2, 2, L); start (2, L): the law of z_0.
     """
 
-    def __init__(self, emission: Emission, total: np.ndarray, n_moves: int):
+    def __init__(
+        self, emission: Emission, params: np.ndarray, total: np.ndarray, n_moves: int
+    ) -> None:
         self.emission = emission
+        self.params = params
         self.total = total
         self.n_moves = n_moves
         self.peak = emission.log_density.max(axis=0)
-        self.scaled = emission.log_density - self.peak
+        self.scaled = np.exp(emission.log_density - self.peak)
         self.log_scale = (total * self.peak).sum(axis=0)
-        logits = emission.params[:, TO0:].T
-        self.stay = expit(logits)
-        self.leave = expit(-logits)
+        self.stay = 1.0 / (1.0 + np.exp(-params[:, TO0:].T))
+        self.leave = 1.0 / (1.0 + np.exp(params[:, TO0:].T))
+        self.start = self.leave[::-1] / self.leave.sum(axis=0)
         self.transition = np.array([[self.stay[0], self.leave[0]], [self.leave[1], self.stay[1]]])
-        log_leave = -np.logaddexp(0.0, logits)
-        self.start = expit(log_leave[0] - log_leave[1])  # both may have underflowed
 
     def gradient(self, event: np.ndarray, statistics: np.ndarray, whole: float = 1.0) -> np.ndarray:
         """Expected gradient (11, L); whole = 0 takes off what is not linear in the expected."""
         first, last, entered, in_event = statistics
         left = entered - (last - first)
         quiet = whole * self.n_moves - in_event
-        surplus = first - whole * self.start
+        surplus = first - whole * self.start[1]
         to0 = quiet * self.leave[0] - entered - surplus * self.stay[0]
         to1 = in_event * self.leave[1] - left + surplus * self.stay[1]
         of_emission = self.emission.gradient(whole * self.total, event)
         return np.concatenate([of_emission, [to0, to1]])
 
     def hessian(self, event: np.ndarray, statistics: np.ndarray) -> np.ndarray:
-        """Expected Hessian (11, 11, L)."""
-        first, _, _, in_event = statistics
-        surplus = first - self.start
-        of_rates, *others = self.emission.second(self.total, event)
-        hessian = np.zeros((N_PARAMS, N_PARAMS, len(first)))
-        hessian[:TO0, A:TO0] = np.stack(others, axis=1)
-        hessian[A:TO0, :A] = hessian[:A, A:TO0].swapaxes(0, 1)
-        hessian[range(A), range(A)] = of_rates[:A]
-        score = np.stack([-self.stay[0], self.stay[1]])  # of logit P(z_0 = 1)
-        hessian[TO0:, TO0:] = -self.start * (1.0 - self.start) * score[:, None] * score
-        moves = np.stack([self.n_moves - in_event + surplus, in_event - surplus])
-        hessian[range(TO0, N_PARAMS), range(TO0, N_PARAMS)] -= self.stay * self.leave * moves
+        """Expected Hessian (11, 11, L): of each way to move, how the expected gradient does.
+
+        All log rates move at once, as no class has two of them: theirs are on the diagonal.
+        """
+        hessian = np.zeros((N_PARAMS, *self.params.shape[::-1]))
+        for place in range(A - 1, N_PARAMS):
+            way = np.eye(N_PARAMS)[place]
+            way[:A] = place < A
+            params = self.params + 1j * STEP * way
+            emission = Emission(self.emission.classes, params) if place < TO0 else self.emission
+            moved = CompleteData(emission, params, self.total, self.n_moves)
+            column = moved.gradient(event, statistics).imag / STEP
+            if place < A:
+                hessian[range(A), range(A)] = column[:A]
+            else:
+                hessian[:, place] = hessian[place] = column
         return hessian

@@ -6,13 +6,12 @@ from functools import partial
 import numpy as np
 
 from .areas import Areas
-from .conll2003 import load_conll2003, simulate_conll2003
 from .covtype import Covtype, load_covtype, simulate_covtype
 from .dodgers import Dodgers, load_dodgers, simulate_dodgers
 from .faces import Faces, load_att_faces, simulate_att_faces
 from .genomics import Genomics, load_genomics, simulate_genomics
 from .giordano_results import GiordanoResults, load_giordano_results
-from .libsvm import SHAPES, Libsvm, load_libsvm, read_libsvm, simulate_libsvm
+from .libsvm import SHAPES, Libsvm, load_libsvm, simulate_libsvm
 from .mocap import (
     Mocap,
     load_mocap,
@@ -30,8 +29,15 @@ from .philadelphia import (
     simulate_toy,
 )
 from .registry import DataCorrupt, DataNotFound, DataSet, data_sets, get
-from .tagged import Sentences, TaggedText, read_columns
-from .wnut17 import load_wnut17, simulate_wnut17
+from .tagged import (
+    Sentences,
+    TaggedText,
+    load_conll2003,
+    load_wnut17,
+    read_columns,
+    simulate_conll2003,
+    simulate_wnut17,
+)
 
 _log = logging.getLogger(__name__)
 _SIMULATED = {

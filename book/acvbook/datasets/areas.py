@@ -47,15 +47,14 @@ class Areas:
 
 def outlines_of(features: list[dict]) -> list[list[np.ndarray]]:
     """The closed rings (p, 2) of each polygon, outer ones counter-clockwise, holes clockwise."""
-    return [_rings(feature["geometry"]) for feature in features]
-
-
-def _rings(geometry):
-    polygons = geometry["coordinates"]
-    rings = []
-    for outer, *holes in [polygons] if geometry["type"] == "Polygon" else polygons:
-        rings += [_turned(outer, 1), *(_turned(hole, -1) for hole in holes)]
-    return rings
+    outlines = []
+    for geometry in (feature["geometry"] for feature in features):
+        polygons = geometry["coordinates"]
+        rings = []
+        for outer, *holes in [polygons] if geometry["type"] == "Polygon" else polygons:
+            rings += [_turned(outer, 1), *(_turned(hole, -1) for hole in holes)]
+        outlines.append(rings)
+    return outlines
 
 
 def _turned(ring, direction):

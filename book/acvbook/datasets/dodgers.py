@@ -34,8 +34,7 @@ class Dodgers:
 
     counts: (T,) int64, cars; -1 where missing. timestamp: (T,) datetime64[m], local time. in_game:
     (T,) bool, a home game is on (its extra traffic begins near its *end*). sha256: of the canonical
-    file, also after `head`; of the counts' bytes if simulated. Raises ValueError on unequal lengths
-    or counts below -1.
+    file, also after `head`; of the counts' bytes if simulated.
     """
 
     counts: np.ndarray
@@ -44,13 +43,6 @@ class Dodgers:
     provenance: Literal["real", "simulated"]
     sha256: str
     name: ClassVar[str] = "dodgers"
-
-    def __post_init__(self):
-        lengths = len(self.counts), len(self.timestamp), len(self.in_game)
-        if len(set(lengths)) > 1:
-            raise ValueError(f"counts, timestamp and in_game have lengths {lengths}")
-        if self.counts.min(initial=MISSING) < MISSING:
-            raise ValueError(f"a count is {self.counts.min()}; the least is {MISSING}, for missing")
 
     @property
     def observed(self) -> np.ndarray:

@@ -18,10 +18,7 @@ N_PEOPLE, N_IMAGES, HEIGHT, WIDTH = 40, 10, 112, 92
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Faces(registry.Rows):
-    """images (n, height, width) float64 in [0, 1]; person (n,) int64.
-
-    Raises ValueError on other shapes or ranges.
-    """
+    """images (n, height, width) float64 in [0, 1]; person (n,) int64."""
 
     of_rows = ("person", "images")
     images: np.ndarray
@@ -29,16 +26,6 @@ class Faces(registry.Rows):
     provenance: Literal["real", "simulated"]
     sha256: str
     name: ClassVar[str] = "att_faces"
-
-    def __post_init__(self):
-        if self.images.ndim != 3 or self.person.shape != self.images.shape[:1]:
-            raise ValueError(
-                f"images {self.images.shape} must be 3-d, with one person {self.person.shape} each"
-            )
-        if not 0.0 <= self.images.min() <= self.images.max() <= 1.0:
-            raise ValueError(
-                f"pixels {self.images.min():g} ... {self.images.max():g} are not within 0 ... 1"
-            )
 
     def reduced(self, factor: int) -> Faces:
         """Means over squares of `factor` x `factor` pixels;

@@ -10,17 +10,11 @@ import numpy as np
 
 from . import registry
 
-MEANS, RAW, SAMPLES, TRAIN = (
-    "top1000_time_means.csv.gz",
-    "raw500_expression.csv.gz",
-    "raw500_samples.csv",
-    "train_genes.txt",
-)
+MEANS, TRAIN = "top1000_time_means.csv.gz", "train_genes.txt"
+RAW, SAMPLES = "raw500_expression.csv.gz", "raw500_samples.csv"
 HOURS = np.array([0.0, 3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 120, 168])
 N_REPLICATES = 3
-VARIANCE = (
-    0.29  # within triplicates, of the one gene of the 1,000 whose raw observations are at hand
-)
+VARIANCE = 0.29  # within triplicates, of the one gene of the 1,000 whose raw data are at hand
 N_DONORS = 50  # the tenth of 500 raw genes that vary most over time, as the 1,000 do
 
 
@@ -31,8 +25,7 @@ class Genomics:
     means (n_genes, 14): mean log2 expression over three mice, less an offset of the gene; train:
     the genes that a model is fitted to, the others are test genes; donors (n_donors, 14, 3):
     residuals within the triplicates of other genes of the same mice. sha256: of the means.
-    provenance: "rebuilt", as all replicates are published means plus borrowed scatter. Raises
-    ValueError on other shapes.
+    provenance: "rebuilt", as all replicates are published means plus borrowed scatter.
     """
 
     means: np.ndarray
@@ -42,12 +35,6 @@ class Genomics:
     sha256: str
     hours: np.ndarray = field(default_factory=HOURS.copy)
     name: ClassVar[str] = "genomics"
-
-    def __post_init__(self):
-        n_times = len(self.hours)
-        if self.means.shape[1:] != (n_times,) or self.donors.shape[1:] != (n_times, N_REPLICATES):
-            shapes = f"means {self.means.shape} and donors {self.donors.shape}"
-            raise ValueError(f"{shapes} do not fit {n_times} times")
 
     @property
     def test(self) -> np.ndarray:
@@ -85,10 +72,8 @@ def load_genomics() -> Genomics:
     """
     import pandas as pd
 
-    path, samples = (
-        registry.find("genomics", MEANS),
-        pd.read_csv(registry.find("genomics", SAMPLES)),
-    )
+    path = registry.find("genomics", MEANS)
+    samples = pd.read_csv(registry.find("genomics", SAMPLES))
     means = pd.read_csv(path)[[f"h{hour:g}" for hour in HOURS]].to_numpy()
     train = np.loadtxt(registry.find("genomics", TRAIN), dtype=int)
     infected = samples[samples.condition == "C"].sort_values(["hour", "replicate"])
@@ -117,19 +102,12 @@ def simulate_genomics(
     early = HOURS / np.exp(rng.uniform(np.log(6), np.log(90), (n_clusters, 1)))
     curves = height[:, None] * early * np.exp(1.0 - early)
     cluster = rng.choice(n_clusters, n_genes, p=rng.dirichlet(np.full(n_clusters, 5.0)))
-    means = curves[cluster] * rng.uniform(0.8, 1.2, (n_genes, 1)) + 0.3 * rng.standard_normal(
-        (n_genes, len(HOURS))
-    )
+    means = curves[cluster] * rng.uniform(0.8, 1.2, (n_genes, 1))
+    means += 0.3 * rng.standard_normal(means.shape)
     means -= means.mean(axis=1, keepdims=True)
-    noise = rng.gamma(2.0, 0.5, (N_DONORS, 1, 1)) ** 0.5 * rng.standard_normal(
-        (N_DONORS, len(HOURS), N_REPLICATES)
-    )
+    noise = rng.gamma(2.0, 0.5, (N_DONORS, 1, 1)) ** 0.5
+    noise = noise * rng.standard_normal((N_DONORS, len(HOURS), N_REPLICATES))
     donors = noise - noise.mean(axis=2, keepdims=True)
     train = np.sort(rng.permutation(n_genes)[: round(0.7 * n_genes)])
-    return Genomics(
-        means,
-        train,
-        donors,
-        "simulated",
-        hashlib.sha256(means.tobytes() + train.tobytes()).hexdigest(),
-    )
+    sha256 = hashlib.sha256(means.tobytes() + train.tobytes()).hexdigest()
+    return Genomics(means, train, donors, "simulated", sha256)

@@ -137,9 +137,6 @@ def _recording(rng, poses, turns, length):
     x = [poses[move]]
     for _ in range(length - 1):
         move = rng.integers(_N_MOVES) if rng.random() < 0.05 else move
-        x.append(
-            poses[move]
-            + turns[move] @ (x[-1] - poses[move])
-            + rng.normal(0.0, _NOISE, len(CHANNELS))
-        )
+        noise = rng.normal(0.0, _NOISE, len(CHANNELS))
+        x.append(poses[move] + turns[move] @ (x[-1] - poses[move]) + noise)
     return (np.array(x) - np.mean(x, axis=0)) * _DEVIATION

@@ -12,17 +12,13 @@ from . import registry
 from .areas import Areas, outlines_of
 from .dodgers import counts_sha256
 
-JUNE_2015, MAY_2016 = (
-    "violent_2015_06",
-    "violent_2016_05",
-)  # the paper's own month, May 2015, is not to be had
+# The paper's own month, May 2015, is not to be had.
+JUNE_2015, MAY_2016 = "violent_2015_06", "violent_2016_05"
 
 # The real set's size, and rounded values of its scale.
 _ROWS, _COLUMNS = 48, 8  # narrow, as a square of as many cells is too wide for exact sums
 _RATES = np.array([4.5, 16.0])  # violent crimes in a month
-_COUPLING = (
-    0.5  # of the hidden classes, per edge: 2 beta; just below the order of the infinite field
-)
+_COUPLING = 0.5  # of the classes, per edge: 2 beta; just below the order of the infinite field
 _SWEEPS = 60
 
 
@@ -46,15 +42,8 @@ def load_philadelphia(column: str = JUNE_2015) -> Areas:
     tracts_map = registry.find("philadelphia", "tracts_2010.geojson")
     outlines = outlines_of(read_features(tracts_map))
     counts = table[column].to_numpy(np.int64)
-    return Areas(
-        counts,
-        edges,
-        "real",
-        _sha256(tracts, neighbours),
-        f"philadelphia, {column}",
-        outlines,
-        True,
-    )
+    sha256, name = _sha256(tracts, neighbours), f"philadelphia, {column}"
+    return Areas(counts, edges, "real", sha256, name, outlines, True)
 
 
 def load_philadelphia_toy() -> Areas:
@@ -118,6 +107,5 @@ def _gibbs(edges, n, rng):
 
 def _sha256(*paths):
     """One checksum of several files."""
-    return hashlib.sha256(
-        "".join(registry.file_sha256(path) for path in paths).encode()
-    ).hexdigest()
+    together = "".join(map(registry.file_sha256, paths))
+    return hashlib.sha256(together.encode()).hexdigest()

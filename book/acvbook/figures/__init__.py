@@ -5,20 +5,23 @@ Computes nothing; with `acvlib.plots`, all that imports matplotlib.
 
 from acvlib.plots import RUNGS, error_ladder, series
 
-from .certified import bound_and_true, certified_by, objective_and_bound
-from .epochs import bound_along, error_against, hidden_label_errors, probabilities, training_losses
-from .files import save
-from .future import errors_by_price, moving_params
-from .general import (
-    both_panels,
-    criteria,
-    pair_differences,
-    predicted_losses,
-    seconds_by_folds,
+from .beyond import (
+    bound_and_true,
+    certified_by,
+    chosen_on_test,
+    errors_by_price,
+    estimated_errors,
+    influential_areas,
+    moving_params,
+    objective_and_bound,
+    predicted_and_exact,
+    search_progress,
 )
-from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, gene_curve, stage_ladder
+from .epochs import bound_along, error_against, hidden_label_errors, training_losses
+from .files import save
+from .general import both_panels, criteria, pair_differences, seconds_by_folds
+from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, stage_ladder
 from .incremental import against_bound, cv_spread, running_time, running_times, stability
-from .influence import influential_areas, predicted_and_exact
 from .maps import METHODS, areas, losses_against, seconds_by_method
 from .regression import (
     ESTIMATES,
@@ -29,9 +32,6 @@ from .regression import (
     rates,
     rung_errors_against,
 )
-from .self_check import estimated_errors
-from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
+from .sequences import channels, losses_with_errors, seconds_by_model, shared_legend
 from .states import by_difficulty, directions, price
 from .style import STYLE, differences, lines, lines_by_size, plt, scatter, subplots
-from .traffic import spread_by_setting
-from .tuning import chosen_on_test, loss_with_slopes, search_progress

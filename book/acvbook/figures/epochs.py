@@ -6,17 +6,6 @@ from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 from acvlib.plots import RUNGS
 
 
-def probabilities(ax, reference, *others):
-    """Held-out probabilities p(z_n | x_n) of rungs against the reference's."""
-    x = np.exp(-np.concatenate(reference.losses))
-    ax.plot([0, 1], [0, 1], "k--", lw=0.8, zorder=1)
-    for result in others:
-        y = np.exp(-np.concatenate(result.losses))
-        ax.plot(x, y, ls="", ms=2, rasterized=True, **RUNGS[result.method].look)
-    ax.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-    return ax
-
-
 def error_against(ax, table, x, column, xlabel, ylabel):
     """A column by epoch and rung against x (by epoch, or a column's name), one line a rung."""
     for method in table.index.unique("rung"):

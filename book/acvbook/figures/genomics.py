@@ -42,19 +42,6 @@ def gene_cluster(ax, hours, genes, curve):
     return ax
 
 
-def gene_curve(ax, hours, expression, curves, fold):
-    """One gene: replicates (n_times, n_replicates), curves by estimate, omitted times shaded."""
-    place = _time_axis(ax, hours)
-    for site in fold:
-        ax.axvspan(place[site] - 0.25, place[site] + 0.25, color=COLOURS[3], alpha=0.3, lw=0)
-    ax.plot(place, expression, ".", ms=4, color=COLOURS[5])
-    for name, curve in curves.items():
-        label, colour, _ = TIMES_ESTIMATES[name]
-        line, label = ("--", "full fit") if name == "train" else ("-", label)
-        ax.plot(place, curve, line, color=colour, lw=2, label=label)
-    return ax
-
-
 def changes(ax, table, authors=None):
     """Boxes over rows of changes from the df before, training (left) and test (right) by df;
     the authors' as a mark.

@@ -28,76 +28,19 @@ def _shade(ax, seconds, states):
         ax.axvspan(seconds[first], seconds[last], color=f"C{states[first] % 6}", alpha=0.25, lw=0)
 
 
-def rung_scatter(ax, rungs, losses=lambda result: result.fold_totals):
-    """Losses by each rung against those of the exact refits, with the line of agreement;
-    `rungs` by method.
-
-    Crosses: Newton steps of folds whose Hessian is indefinite at the full fit. Newton steps do not
-    set the scale: triangles at an edge are beyond it.
-    """
-    values = {method: losses(result) for method, result in rungs.items()}
-    exact = values["exact"]
-    ends = [exact.min(), exact.max()]
-    ax.plot(ends, ends, "k--", lw=0.8, zorder=0)
-    ax.set_ylim(
-        *_scale(np.concatenate([v for method, v in values.items() if method != "newton_step"]))
-    )
-    for method, result in rungs.items():
-        if method != "exact":
-            _dots(ax, exact, values[method], _indefinite(result, len(exact)), RUNGS[method])
-    ax.set(xlabel="loss, exact refit (nats)", ylabel="loss, rung (nats)")
-    return ax
-
-
-def _scale(values):
-    """(low, high): the range of values, and half of its height above and below."""
-    low, high = values.min(), values.max()
-    return low - 0.5 * (high - low), high + 0.5 * (high - low)
-
-
-def _dots(ax, exact, values, indefinite, style):
-    settings = {"ms": 4, "color": style.colour, "rasterized": True}
-    _beyond(ax, exact, values, **settings)
-    known = {"label": style.label, **settings}
-    ax.plot(exact[~indefinite], values[~indefinite], style.marker, **known)
-    ax.plot(exact[indefinite], values[indefinite], "x", **settings)
-
-
-def _beyond(ax, x, y, **style):
-    """Triangles at the edge of the axes for points (x, y) above or below it."""
-    low, high = ax.get_ylim()
-    for outside, edge, marker in ((y > high, high, "^"), (y < low, low, "v")):
-        if outside.any():
-            ax.plot(x[outside], np.full(outside.sum(), edge), marker, clip_on=False, **style)
-
-
-def _indefinite(result, n_losses):
-    """Whether each loss is of a fold that the Newton step marks, (n_losses,)."""
-    marked = np.zeros(len(result.folds), bool)
-    if result.indefinite is not None:
-        marked = result.indefinite
-    return (
-        marked
-        if n_losses == len(marked)
-        else np.repeat(marked, [len(fold) for fold in result.folds])
-    )
-
-
 def losses_with_errors(ax, table, columns, xlabel):
-    """Means and two standard errors by model, the index of `mocap_orders.losses`: rungs,
-    and test sequences.
-
-    Newton steps do not set the scale, as in `rung_scatter`.
+    """Means and two standard errors by model, the index of `mocap_orders.losses`: rungs, and test
+    sequences. Newton steps, which may be anywhere, do not set the scale.
     """
-    places, means = np.arange(len(table)), table[columns].to_numpy(float)
-    errors = 2 * table[[f"se_{column}" for column in columns]].to_numpy(float)
-    steady = [i for i, column in enumerate(columns) if column != "newton_step"]
-    ax.set_ylim(*_scale((means[:, :, None] + errors[:, :, None] * [-1, 1])[:, steady]))
-    for i, shift in enumerate(np.linspace(-0.3, 0.3, len(columns))):
-        style = RUNGS.get(columns[i], _TEST)
-        _beyond(ax, places + shift, means[:, i], ms=5, color=style.colour)
-        settings = {"ls": "", "ms": 4, "capsize": 2, **style.look}
-        ax.errorbar(places + shift, means[:, i], errors[:, i], **settings)
+    places, steady = np.arange(len(table)), []
+    for column, shift in zip(columns, np.linspace(-0.3, 0.3, len(columns)), strict=True):
+        means, errors = (table[name].to_numpy(float) for name in (column, f"se_{column}"))
+        look = RUNGS.get(column, _TEST).look
+        ax.errorbar(places + shift, means, 2 * errors, ls="", ms=4, capsize=2, **look)
+        if column != "newton_step":
+            steady += [means - 2 * errors, means + 2 * errors]
+    low, high = np.min(steady), np.max(steady)
+    ax.set_ylim(low - 0.5 * (high - low), high + 0.5 * (high - low))
     ax.set_xticks(places, table.index)
     ax.set(xlabel=xlabel, ylabel="loss of a sequence (nats)")
     return ax

@@ -30,13 +30,25 @@ def subplots(*args, **settings):
     return plt.subplots(*args, **settings)
 
 
-def scatter(ax, reference, other):
-    """Plot pointwise held-out losses of two results, with the line of agreement."""
-    x, y = _losses(reference, other)
+def pointwise(result):
+    """The losses of all left-out sites, fold by fold."""
+    return np.concatenate(result.losses)
+
+
+def scatter(ax, reference, *others, of=pointwise):
+    """Plot numbers of results, their losses unless told, against the reference's, with the line of
+    agreement. Newton steps, which may be anywhere, do not set the scale.
+    """
+    _check(reference, *others)
+    x = of(reference)
     _agreement(ax, x.min(), x.max())
-    _dots(ax, x, y, _rung(other.method))
+    for result in sorted(others, key=lambda result: result.method == "newton_step"):
+        if result.method == "newton_step":
+            ax.set_ylim(ax.get_ylim())
+        _dots(ax, x, of(result), _rung(result.method))
+    other = _rung(others[0].method).label if len(others) == 1 else "rung"
     ax.set_xlabel(f"loss, {_rung(reference.method).label} (nats)")
-    ax.set_ylabel(f"loss, {_rung(other.method).label} (nats)")
+    ax.set_ylabel(f"loss, {other} (nats)")
     return ax
 
 
@@ -45,7 +57,8 @@ def differences(ax, reference, baseline, *others):
 
     The horizontal axis is how far the reference moves them.
     """
-    base, x, *ys = _losses(baseline, reference, *others)
+    _check(baseline, reference, *others)
+    base, x, *ys = map(pointwise, (baseline, reference, *others))
     x = x - base
     reach = np.abs(x).max()
     _agreement(ax, -reach, reach)
@@ -61,12 +74,11 @@ def _rung(method):
     return RUNGS.get(method, Style(method, COLOURS[-1], "o"))
 
 
-def _losses(*results):
-    """The losses of each result, fold by fold; ValueError where folds differ."""
+def _check(*results):
+    """Raise ValueError where folds differ."""
     for result in results:
         if not result.folds.same_as(results[0].folds):
             raise ValueError("the results are of different folds: run all on the same Folds")
-    return [np.concatenate(result.losses) for result in results]
 
 
 def _agreement(ax, low, high):

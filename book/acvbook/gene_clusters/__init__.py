@@ -9,19 +9,16 @@ Source: Giordano et al. (2019), Section 6 and Appendix B.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 
 from acvlib.extras import require
-from acvlib.folds import Folds
 from acvlib.model import ModelDefaults, own_copy
 
-from .checks import check_clusters, check_data, check_folds
-from .derivatives import GenomicsDerivatives
-from .mixture import GeneMixture, Positions
-from .newton import Minimum, minimise
+from .derivatives import GenomicsDerivatives, check_clusters
+from .mixture import GeneMixture, Minimum, Positions, minimise
 from .regression import GeneRegression, Regression
 
 SEEDS = 50  # k-means starts
@@ -48,14 +45,9 @@ class GeneClusters(ModelDefaults):
     regularisation : rho, added to the variances of the coefficients before they are clustered
     centroid_precision : of the centroids' prior
     concentration : of the shares' Dirichlet prior, above 1 to keep clusters from emptying
-    assigned_by : the regression that says to which clusters a gene belongs when it is scored, on
-        "all times" (as in the paper's figures) or the one in params, on the "kept times" alone
 
-    D = n_genes q + K p - 1 with q = p + p (p + 1) / 2 + 1.
-
-    Raises
-    ------
-    ValueError : shapes, NaN, and genes without residual variance
+    When it is scored a gene belongs to clusters by its regression on all times, as in the paper's
+    figures. D = n_genes q + K p - 1 with q = p + p (p + 1) / 2 + 1.
     """
 
     expression: np.ndarray = field(repr=False)
@@ -64,12 +56,10 @@ class GeneClusters(ModelDefaults):
     regularisation: float = 0.1
     centroid_precision: float = 1e-5
     concentration: float = 1.0
-    assigned_by: Literal["all times", "kept times"] = "all times"
 
     def __post_init__(self):
         for name in ("expression", "basis"):
             object.__setattr__(self, name, own_copy(getattr(self, name)))
-        check_data(self)
 
     @property
     def n_sites(self) -> int:
@@ -156,10 +146,8 @@ class GeneClusters(ModelDefaults):
 
     def errors(self, params: np.ndarray) -> np.ndarray:
         """Expression less its gene's mean less the mean curve of its clusters."""
-        genes, clusters = self.split(params)
-        kept = self.assigned_by == "kept times"
-        positions = self.positions(genes) if kept else self._own_positions
-        return self._errors(self.expression, positions, clusters)
+        _, clusters = self.split(params)
+        return self._errors(self.expression, self._own_positions, clusters)
 
     def errors_on(self, expression: np.ndarray, params: np.ndarray) -> np.ndarray:
         """The same of other genes (n, n_times, n_replicates), regressed on all times."""
@@ -167,10 +155,6 @@ class GeneClusters(ModelDefaults):
         regression = GeneRegression(self.basis, expression).solve(np.ones(self.n_sites))
         _, clusters = self.split(params)
         return self._errors(expression, self.stage_two.positions(regression), clusters)
-
-    def check_folds(self, folds: Folds) -> None:
-        """Raise SingularRegression for a fold that leaves a gene's regression undetermined."""
-        check_folds(self, folds)
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise EmptyCluster where a cluster holds less than half a gene."""

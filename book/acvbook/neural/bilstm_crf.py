@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from .vocabulary import PADDING, UNKNOWN
+from .batches import PADDING, UNKNOWN
 
 
 class Sizes(NamedTuple):

@@ -30,8 +30,7 @@ class Siamese(ModelDefaults):
 
     A site is an image.
 
-    channels: of the two convolutional layers; n_outputs: length of f. Raises ValueError for other
-    shapes, one person only, a margin or gamma_i out of range.
+    channels: of the two convolutional layers; n_outputs: length of f.
     """
 
     images: np.ndarray = field(repr=False)
@@ -45,16 +44,6 @@ class Siamese(ModelDefaults):
     def __post_init__(self):
         for name in ("images", "person"):
             object.__setattr__(self, name, own_copy(getattr(self, name), None))
-        if self.images.ndim != 3 or self.person.shape != self.images.shape[:1]:
-            raise ValueError(
-                f"images {self.images.shape} must be 3-d, with one person {self.person.shape} each"
-            )
-        if len(np.unique(self.person)) < 2:
-            raise ValueError("all images are of one person: there are no pairs to tell apart")
-        if not (self.margin > 0.0 <= self.gamma_i < np.inf):
-            raise ValueError(
-                f"margin = {self.margin} must be > 0 and gamma_i = {self.gamma_i} >= 0"
-            )
 
     @property
     def n_sites(self):

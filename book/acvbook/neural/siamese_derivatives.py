@@ -9,7 +9,6 @@ from torch.func import grad, grad_and_value, vmap
 
 from acvlib.derivatives import Derivatives
 from acvlib.folds import weights as fold_weights
-from acvlib.model import override
 
 from .batches import one_torch_thread
 
@@ -45,7 +44,6 @@ class SiameseDerivatives(Derivatives):
 
     matrix_free = True
 
-    @override
     @one_torch_thread
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams)."""
@@ -54,14 +52,12 @@ class SiameseDerivatives(Derivatives):
         gradient, value = function(torch.tensor(params), torch.as_tensor(weights), sites)
         return float(value), gradient.numpy()
 
-    @override
     def cross(self, params, folds):
         """J (w_o - 1) of each fold, with the normaliser's own derivative."""
         sites = torch.arange(self.n_sites)
         weighted = self.model.weighted
         return fold_cross(self.model, lambda p, w, _: weighted(p, w, sites), params, folds)
 
-    @override
     @one_torch_thread
     def heldout_expansion(self, params, move, fold):
         """`heldout_loss` at params + move, to first order, (len(fold),)."""
@@ -70,7 +66,6 @@ class SiameseDerivatives(Derivatives):
         value, change = jvp(lambda p: self.model.losses(p, sites), point, torch.as_tensor(move))
         return (value + change).numpy().mean(axis=1)
 
-    @override
     def products(self, params, folds):
         """H(w_o) of each fold at its params."""
         points = np.broadcast_to(params, (len(folds), params.shape[-1]))

@@ -8,9 +8,8 @@ import torch
 
 from acvlib.parallel import track
 
-from .batches import in_order, make_batch, one_torch_thread, shuffled
+from .batches import Vocabulary, in_order, make_batch, one_torch_thread, shuffled
 from .bilstm_crf import BiLSTMCRF, Sizes
-from .vocabulary import Vocabulary
 
 
 class Training(NamedTuple):

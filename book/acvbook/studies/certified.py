@@ -13,7 +13,6 @@ from acvlib.beyond.certify import NotCertified
 from acvlib.models import GLM, LinearChainCRF
 from acvlib.trials import NoFiniteOptimum, UnconvergedFit
 
-from ..datasets import load_or_simulate
 from ..theorem1 import theorem1
 from . import general, glm_errors, inexact
 from .ladders import some
@@ -234,10 +233,8 @@ def tagger(text, n_sentences, ridge):
     numbers = {tag: number for number, tag in enumerate(sorted(set().union(*text.tags)))}
     counts = _counts(text, set(own), numbers)
     nothing = np.full(len(numbers), N_COUNTED / len(numbers))
-    scores = [
-        np.log(np.array([_share(counts.get(word, 0.0) + nothing) for word in text.words[n]]))
-        for n in own
-    ]
+    seen = [np.array([counts.get(word, 0.0) + nothing for word in text.words[n]]) for n in own]
+    scores = [np.log(each / each.sum(axis=1, keepdims=True)) for each in seen]
     tags = [np.array([numbers[tag] for tag in text.tags[n]]) for n in own]
     return LinearChainCRF(scores, tags, ridge)
 
@@ -252,10 +249,6 @@ def _counts(text, left_out, numbers):
     return counts
 
 
-def _share(counts):
-    return counts / counts.sum()
-
-
 def sentences_table(text, n_sentences, n_folds, ridges, rng):
     """One row a ridge: single sentences left out of a chain CRF."""
     rows = {}
@@ -267,11 +260,6 @@ def sentences_table(text, n_sentences, n_folds, ridges, rng):
         costs = {"seconds_over_exact": checked.seconds / exact_seconds(model, checked)}
         rows[ridge] = checked.row() | own | costs
     return pd.DataFrame(rows).T.rename_axis("ridge")
-
-
-def load_text(name, rng):
-    """The training sentences of a tagged text."""
-    return load_or_simulate(name, rng)
 
 
 def campaign(n_folds, rng):

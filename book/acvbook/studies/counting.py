@@ -15,7 +15,7 @@ import pandas as pd
 from autograd import grad, jacobian, tracer
 
 import acvlib as acv
-from acvlib.inference import hidden_chain
+from acvlib.inference import chain
 from acvlib.weighting import keep_latents
 
 from . import traffic
@@ -233,7 +233,7 @@ class PythonLoop:
     def objective(self, params, weights):
         """F = -log p(x; params, weights) - log p(params); 10 microseconds of tape a site."""
         densities, log_chain = self.model.log_densities(params), self.model.log_chain(params)
-        node, edge = hidden_chain.potentials(self.model.scheme, weights, densities, *log_chain)
+        node, edge = chain.potentials(self.model.scheme, weights, densities, *log_chain)
         alpha = node[0]
         for t in range(1, self.n_sites):
             alpha = _logsumexp(alpha[:, None] + edge[t - 1]) + node[t]

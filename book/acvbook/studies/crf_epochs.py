@@ -14,7 +14,8 @@ from acvlib.parallel import track
 from acvlib.solvers.newton import newton
 from acvlib.trials import UnconvergedFit
 
-from .ladders import correlation, part, seconds, slope
+from .. import ledger
+from .ladders import correlation, part, slope
 
 RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
 ALL_RUNGS = (*RUNGS, acv.newton_step)
@@ -112,8 +113,7 @@ def errors(here, results, reference, full, rows=slice(None), fitted=None):
 class LayerStudy(NamedTuple):
     """What `layer_study` returns. model; full: the `Fit` at the optimum; iterates by epoch and
     their seconds; draws: rows of `folds` of each set of sentences; reference: exact CV of all of
-    them, from the optimum; fitted: p(z_n | x_n) at the optimum itself; seconds: of everything, the
-    optimum included.
+    them, from the optimum; fitted: p(z_n | x_n) at the optimum itself.
     """
 
     model: LinearChainCRF
@@ -124,7 +124,6 @@ class LayerStudy(NamedTuple):
     draws: tuple
     reference: acv.CVResult
     fitted: np.ndarray
-    seconds: float
 
     @property
     def unconverged(self):
@@ -153,15 +152,13 @@ def layer_study(emissions, n_draws, n_folds, n_epochs, rng, ridge=1e-5, learning
     """The CRF layer of `neural.Emissions` trained alone from the network's own, and exact CV of
     n_draws disjoint sets of n_folds sentences: a `LayerStudy`.
     """
-    started = time.perf_counter()
     model = LinearChainCRF(emissions.scores["train"], emissions.tags["train"], ridge)
     iterates, seconds = adam_epochs(model, emissions.crf, n_epochs, rng, 31, learning_rate)
     folds, draws = disjoint(model.n_sites, n_draws, n_folds, rng)
     full = acv.fit(model, iterates[-1], tolerance=TIGHT)
     reference = acv.exact(full, folds)
-    total = time.perf_counter() - started
     fitted = probabilities(acv.no_adjustment(full, folds))
-    return LayerStudy(model, full, iterates, seconds, folds, draws, reference, fitted, total)
+    return LayerStudy(model, full, iterates, seconds, folds, draws, reference, fitted)
 
 
 def by_draw(study, params, rungs=RUNGS):
@@ -195,17 +192,10 @@ def judged(table):
     return {"": (columns[ij].to_numpy(), columns[none].to_numpy()), ".gain": gain}
 
 
-def nearer(study, params, rung="frozen_newton"):
-    """By draw, the share of folds in which the rung's params are at least as near to exact as those
-    of no adjustment (`none`) and of the IJ (`ij`), all of them at params.
-    """
-    _, results = at_iterate(study.model, params, study.folds)
-    between = study.full.standard_errors_between
-    away = {name: between(r.params, study.reference.params) for name, r in results.items()}
-    return {
-        short: np.array([(away[rung] <= away[other])[rows].mean() for rows in study.draws])
-        for short, other in (("none", "no_adjustment"), ("ij", "infinitesimal_jackknife"))
-    }
+def record(id, table, data):
+    """Record what is `judged` at an iterate."""
+    for ending, (values, nothing) in judged(table).items():
+        ledger.record_draws(f"{id}{ending}", values, data, baseline=nothing)
 
 
 def other_orders(study, start, epochs, rng, n_orders=2):
@@ -248,30 +238,8 @@ def decays(path, rung="infinitesimal_jackknife", column="mean_error"):
     return pd.DataFrame(found).T
 
 
-def progress(study, epochs):
-    """Objective above the optimum's, gradient norm, and distances to the optimum, by epoch."""
-    rows = {}
-    for epoch in epochs:
-        here = acv.fit_at(study.model, study.iterates[epoch])
-        rows[epoch] = {
-            "objective": here.objective - study.full.objective,
-            "gradient norm": here.grad_norm,
-            "distance": study.full.standard_errors_between(here.params, study.full.params),
-            "Euclidean": np.linalg.norm(here.params - study.full.params),
-        }
-    return pd.DataFrame(rows).T.rename_axis("epoch")
-
-
 def own_slopes(model, folds):
     """The gradients of the folds' losses, a function of each fold's params (n_folds, D)."""
     return lambda params: np.array(
         [_own_gradient(model, p, fold) for p, fold in zip(params, folds, strict=True)]
     )
-
-
-def hessian_in_gradients(model, params, repeats=3):
-    """Median seconds of H over median seconds of a gradient."""
-    weights = np.ones(model.n_sites)
-    hessians = seconds(lambda: model.derivatives.hessian(params, weights), repeats)
-    gradients = seconds(lambda: model.derivatives.value_and_gradient(params, weights), repeats)
-    return float(np.median(hessians) / np.median(gradients))

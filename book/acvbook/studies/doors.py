@@ -9,7 +9,9 @@ from hmmlearn.hmm import GaussianHMM
 
 import acvlib as acv
 from acvbook import ledger
-from acvlib.models import HMM
+from acvlib.models import HMM, HiddenMRF
+
+from . import mrf
 
 _QUAKES = (
     "0d0e080a101a201b12202418161716121915150e080b0e171211131416130d1a0d0e161815161a1517181b291f1b23"
@@ -77,6 +79,15 @@ def refits(model: object, x: np.ndarray, folds: object, start: np.ndarray) -> np
         without = HMM([missing], len(model.unpack(start).initial), model.emission, "steps")
         losses[fold] = model.heldout_loss(acv.fit(without, start).params, fold)
     return losses
+
+
+def without_each(model: HiddenMRF) -> np.ndarray:
+    """Losses (n,) of all sites of a map, each by EM from the start without it."""
+    losses = []
+    for site in range(model.n_sites):
+        weights = acv.folds.weights(model.n_sites, [site])
+        losses.append(model.heldout_loss(mrf.em(model, weights).params, [site])[0])
+    return np.array(losses)
 
 
 def hmmlearn_model(named: object, covariance: str) -> object:

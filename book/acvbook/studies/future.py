@@ -59,16 +59,16 @@ def in_one_pass(series: Series, anchors: int) -> Scores:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = acv.leave_future_out(series.fit, series.starts, anchors=anchors)
-    return Scores(found.losses[:, 0], found.params, found.evaluations["refit"], found.seconds)
+    return Scores(found.losses, found.params, found.evaluations["refit"], found.seconds)
 
 
 def doing_nothing(series: Series) -> Scores:
     """All origins at the params of the full fit, which has seen their future."""
     model, fit, starts = series
     began = time.perf_counter()
-    found = futures(acv.derivatives_of(model), fit.params, starts, 1, 0)
+    found = futures(acv.derivatives_of(model), fit.params, starts)
     params = np.tile(fit.params, (len(starts), 1))
-    return Scores(-found.log_p[:, 0], params, 0, time.perf_counter() - began)
+    return Scores(-found.log_p, params, 0, time.perf_counter() - began)
 
 
 def one_refit_a_week(series: Series) -> Scores:
@@ -81,8 +81,8 @@ def one_refit_a_week(series: Series) -> Scores:
     params = np.empty((len(starts), len(fit.params)))
     refits = acv.exact(fit, _folds(series, first)).params
     for rows, point in zip(np.split(np.arange(len(starts)), first[1:]), refits, strict=True):
-        found = futures(acv.derivatives_of(model), point, starts[rows], 1, 0)
-        losses[rows] = -found.log_p[:, 0]
+        found = futures(acv.derivatives_of(model), point, starts[rows])
+        losses[rows] = -found.log_p
         params[rows] = point
     return Scores(losses, params, len(first), time.perf_counter() - began)
 
@@ -143,9 +143,7 @@ def _until_degraded(model, starts, first, draws, losses):
     for begin in range(first, len(starts), DAY):
         rows = np.arange(begin, min(begin + DAY, len(starts)))
         derivatives = acv.derivatives_of(model)
-        log_p = np.array(
-            [futures(derivatives, one, starts[rows], 1, 0).log_p[:, 0] for one in draws]
-        )
+        log_p = np.array([futures(derivatives, one, starts[rows]).log_p for one in draws])
         for row, each in zip(rows, log_p.T, strict=True):
             log_weights, k = smoothed(past)
             if k > DEGRADED and row > first:

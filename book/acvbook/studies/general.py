@@ -64,13 +64,14 @@ def semi_supervised(data, rng, loss=None, affinity=None, labelled=LABELLED, **ga
     return SemiSupervised(ManifoldEnergy(X, (affinity or RBFAffinity)(X, sigma)), y, loss, **gammas)
 
 
-def over_draws(model, y, rng, gammas, n_draws, labelled=LABELLED):
+def over_draws(model, data, rng, gammas, n_draws, labelled=LABELLED):
     """`agreement` and `expansions` of many draws of labels and folds, for each (gamma_p, gamma_i).
 
-    y (p,): the labels of all points, of which each draw keeps a share. Sums over all pairs do not
-    hang on the labels, and are taken once. Index: gamma_p, gamma_i, draw, rung.
+    Each draw keeps a share of the labels of `data`. Sums over all pairs do not hang on them, and
+    are taken once. Index: gamma_p, gamma_i, draw, rung.
     """
     tables = {}
+    _, y = points_and_response(data)
     for draw in range(n_draws):
         one = relabelled(model, y, rng, labelled)
         folds = acv.folds.k_fold(one.n_sites, 20, rng, one.observed)
@@ -145,18 +146,13 @@ def on_folds(model, folds, rungs=RUNGS):
     return {method.__name__: method(full, folds) for method in (exact, *rungs)}
 
 
-def standard_error_unit(model, full):
-    """Standard errors in a distance in the metric of F: 1 but for the square loss."""
-    if model.loss != "square":
-        return 1.0
-    return float(np.sqrt(2.0 * model.heldout_loss(full.params, model.labelled).mean()))
-
-
 def agreement(model, results):
     """`ladders.against_exact`, its columns named as in the chapter: r_loss and r_difference are
     Pearson's R over left-out points of losses, and of what leaving out adds to them.
     """
-    unit = standard_error_unit(model, results["exact"].fit)
+    unit, params = 1.0, results["exact"].fit.params
+    if model.loss == "square":  # standard errors in a distance in the metric of F
+        unit = float(np.sqrt(2.0 * model.heldout_loss(params, model.labelled).mean()))
     named = {"correlation": "r_loss", "differences": "r_difference", "theta": "theta_error"}
     return against_exact(results, unit=unit).rename(columns=named)
 
@@ -209,7 +205,9 @@ def neighbour_affinity(
     rows, columns, square = (np.concatenate(column) for column in zip(*pairs, strict=True))
     graph = csr_matrix((np.exp(-square / (2.0 * sigma)), (rows, columns)), shape=(len(points),) * 2)
     graph = graph.maximum(graph.T)
-    scale = _mean_affinity(points, sigma, rng) * len(points) ** 2 / graph.sum()
+    first, second = rng.integers(len(points), size=(2, 100_000))
+    square = ((points[first] - points[second]) ** 2).sum(axis=1)
+    scale = np.exp(-square / (2.0 * sigma)).mean() * len(points) ** 2 / graph.sum()
     return GraphAffinity(graph * scale)
 
 
@@ -235,9 +233,3 @@ def _neighbours(points, part, n_neighbours):
     nearest = np.argpartition(square, k - 1, axis=1)[:, :k]
     distances = np.take_along_axis(square, nearest, axis=1)
     return np.repeat(part, k), part[nearest].ravel(), distances.ravel()
-
-
-def _mean_affinity(points, sigma, rng, n_pairs=100_000):
-    first, second = rng.integers(len(points), size=(2, n_pairs))
-    square = ((points[first] - points[second]) ** 2).sum(axis=1)
-    return np.exp(-square / (2.0 * sigma)).mean()

@@ -7,7 +7,7 @@ import pandas as pd
 
 from acvlib.folds import k_fold
 
-from .general import LABELLED, on_folds, relabelled
+from .general import LABELLED, on_folds, points_and_response, relabelled
 
 GAMMAS = tuple(10.0**power for power in range(-3, 4))  # the paper's
 WIDER = tuple(10.0**power for power in range(-6, 4))  # so that choices lie inside
@@ -33,8 +33,9 @@ def _row(model, folds):
     )
 
 
-def over_draws(model, y, rng, n_draws, gammas=WIDER, labelled=LABELLED):
+def over_draws(model, data, rng, n_draws, gammas=WIDER, labelled=LABELLED):
     """A `grid` for each of many draws of labels and folds; index: draw, gamma_p, gamma_i."""
+    _, y = points_and_response(data)
     grids = [grid(relabelled(model, y, rng, labelled), rng, gammas) for _ in range(n_draws)]
     return pd.concat(dict(enumerate(grids)), names=["draw"])
 

@@ -12,7 +12,7 @@ from acvlib.fit import fit
 from acvlib.folds import k_fold
 from acvlib.methods.exact import exact
 from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.models import ManifoldEnergy
+from acvlib.models import ManifoldEnergy, RBFAffinity
 
 CALLS, PATIENCE = 20, 6.0  # calls of each way; no more calls or folds after so many seconds,
 LEAST = 2  # but this many of both, as one fold may take twice as long as the next
@@ -29,18 +29,14 @@ def table1(model, rng, numbers=(5, 10, 20), calls=CALLS, patience=PATIENCE):
     timed on before the patience ended, from which its seconds are those of all; gap: relative
     difference of the mean losses of cv and shared on these.
     """
-    tables = {
-        t: _cell(model, k_fold(model.n_sites, t, rng, model.observed), calls, patience)
-        for t in numbers
-    }
+    tables = {}
+    for t in numbers:
+        folds = k_fold(model.n_sites, t, rng, model.observed)
+        rows, start = [], time.perf_counter()
+        while len(rows) < LEAST or (len(rows) < calls and time.perf_counter() - start < patience):
+            rows.append(_row(model, folds, patience))
+        tables[t] = pd.DataFrame(rows)
     return pd.concat(tables, names=["folds", "call"])
-
-
-def _cell(model, folds, calls, patience):
-    rows, start = [], time.perf_counter()
-    while len(rows) < LEAST or (len(rows) < calls and time.perf_counter() - start < patience):
-        rows.append(_row(model, folds, patience))
-    return pd.DataFrame(rows)
 
 
 def _row(model, folds, patience):
@@ -69,7 +65,8 @@ def medians(table):
 def without(model, fold):
     """The model of all points but the fold's, made anew."""
     kept = np.setdiff1d(np.arange(model.n_sites), fold)
-    energy = ManifoldEnergy(model.energy.features[kept], model.energy.affinity.subset(kept))
+    alike = RBFAffinity(model.energy.affinity.points[kept], model.energy.affinity.sigma)
+    energy = ManifoldEnergy(model.energy.features[kept], alike)
     return replace(model, energy=energy, y=model.y[kept])
 
 

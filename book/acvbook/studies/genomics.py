@@ -2,7 +2,6 @@
 
 import itertools
 import warnings
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from acvlib.methods.run import Run
 from acvlib.trials import UnconvergedFit
 
 from ..gene_clusters import GeneClusters
-from ..gene_clusters.jacobian import TwoStageJacobian
+from ..gene_clusters.derivatives import TwoStageJacobian
 from ..gene_clusters.regression import spline_basis
 
 N_EARLY = 7  # times that are left out, of 14
@@ -60,20 +59,12 @@ def cold_start(model, fit, folds, rng):
 
     A `CVResult` as from any rung.
     """
-    run, rows = Run("cold_start", fit, folds), []
+    run, rows, residuals = Run("cold_start", fit, folds), [], []
     for fold in run.folds:
         weights = acv.folds.weights(model.n_sites, fold)
         rows.append(model.solve(model.initial_params(rng, weights), weights).params)
-    return _finished(run, model, rows)
-
-
-def _finished(run, model, rows):
-    """The result of params, one row a fold, with the norm of each fold's residual."""
-    residuals = [
-        model.residual(params, acv.folds.weights(model.n_sites, fold))
-        for params, fold in zip(rows, run.folds, strict=True)
-    ]
-    return run.finish(np.array(rows), {}, residual=np.linalg.norm(residuals, axis=1))
+        residuals.append(np.linalg.norm(model.residual(rows[-1], weights)))
+    return run.finish(np.array(rows), {}, residual=np.array(residuals))
 
 
 def summary(errors):
@@ -135,22 +126,16 @@ def seconds_table(run):
 
 def jackknife_in_refits(run, repeats=3):
     """Seconds of the IJ for all combinations at once, over seconds of a mean refit."""
-    folds = [fold for size in sorted({size for _, size in run.results}) for fold in left_out(size)]
+    folds = every_fold(sorted({size for _, size in run.results}))
     jackknife = min(acv.infinitesimal_jackknife(run.fit, folds).seconds for _ in range(repeats))
     refits = [result for (name, _), result in run.results.items() if name == "exact"]
     return jackknife / (sum(result.seconds for result in refits) / len(folds))
 
 
-def largest_residual(runs):
-    """|r| of the worst of all fits and refits, warm and cold."""
-    fits = [run.fit.grad_norm for run in runs]
-    refits = [
-        r.diagnostics["residual"].max()
-        for run in runs
-        for r in run.results.values()
-        if r.method in ("exact", "cold_start")
-    ]
-    return max(*fits, *refits)
+def largest_residual(run):
+    """|r| of the worst of the fit and all refits, warm and cold."""
+    refits = [r for r in run.results.values() if r.method in ("exact", "cold_start")]
+    return max(run.fit.grad_norm, *(r.diagnostics["residual"].max() for r in refits))
 
 
 class Rebuilds(NamedTuple):
@@ -181,10 +166,12 @@ def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, stride=20, **settings)
             run = every_rung(model, acv.fit(model, rng=rng), rungs=SCORED)
             if df == max(dfs):
                 largest[number] = ladder(run) | {"in_refits": jackknife_in_refits(run)}
-            run = add_cold_starts(run, rng, cold_folds(number, stride))
+            some = cold_folds(number, stride)
+            cold = {("cold", k): cold_start(model, run.fit, some[k], rng) for k in some}
+            run = run._replace(results=run.results | cold)
             errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
             seconds[number, df] = seconds_table(run)
-            residual[number, df] = largest_residual([run])
+            residual[number, df] = largest_residual(run)
     names = ["rebuild", "df"]
     return Rebuilds(
         pd.concat(errors, names=names),
@@ -231,9 +218,11 @@ def ladder(run):
     run = run._replace(results=run.results | frozen | newton)
     errors = stage_errors(run)["clustering"].xs(1, level=1)
     rungs = {rung.__name__: errors[name] for name, rung in RUNGS.items() if name != "exact"}
+    away = pd.DataFrame(stage_distances(run)).loc["clustering"]
+    train, ij, frozen = (np.concatenate([*away[name]]) for name in ("train", "ij", "frozen"))
     return rungs | {
-        "frozen_beats_none": share_nearer(run, "frozen", "train"),
-        "frozen_beats_ij": share_nearer(run, "frozen", "ij"),
+        "frozen_beats_none": np.mean(frozen < train),
+        "frozen_beats_ij": np.mean(frozen < ij),
     }
 
 
@@ -305,9 +294,9 @@ def block_solves(model, fit, folds):
     return len(calls)
 
 
-def every_fold():
+def every_fold(sizes=SIZES):
     """The 63 folds of Figure 3, a list."""
-    return [fold for size in SIZES for fold in left_out(size)]
+    return [fold for size in sizes for fold in left_out(size)]
 
 
 def by_bfgs(model, start, weights, tolerance=1e-6):
@@ -358,40 +347,6 @@ def _refit(model, params, fold, name):
     return model.solve(params, weights).params
 
 
-def influence(run, cluster):
-    """d log(share of a cluster) / d(weight of each time), (n_times,)."""
-    model, fit = run.model, run.fit
-    cross = model.derivatives.cross_matrix(fit.params, np.ones(model.n_sites))
-    shares, n_odds = model.unpack(fit.params).shares, model.n_clusters - 1
-    slope = np.zeros(len(fit.params))
-    slope[-n_odds:] = (np.arange(model.n_clusters) == cluster)[1:] - shares[1:]
-    return -(slope @ fit.hessian.solve(cross))
-
-
-def figure3(runs, test_expression):
-    """Mean absolute errors of each run, by (df, left_out), one column an estimate."""
-    tables = {df: error_table(run, test_expression)["mean"].unstack(0) for df, run in runs.items()}
-    return pd.concat(tables, names=["df"])
-
-
-def add_cold_starts(run, rng, folds):
-    """The run with the estimate "cold" beside the others, on `folds` by how many are left out."""
-    cold = {("cold", k): cold_start(run.model, run.fit, some, rng) for k, some in folds.items()}
-    return run._replace(results=run.results | cold)
-
-
-def assigned_by_kept_times(runs):
-    """The same runs, to be scored with genes assigned to clusters by the fold's own regressions.
-
-    Without the Newton step, whose precisions of single genes may overflow.
-    """
-    rescored = {}
-    for df, run in runs.items():
-        results = {key: result for key, result in run.results.items() if key[0] != "ns"}
-        rescored[df] = Clustering(replace(run.model, assigned_by="kept times"), run.fit, results)
-    return rescored
-
-
 def furthest_from_one(ratios):
     """The entry of a table that is furthest from 1."""
     values = np.asarray(ratios, float).ravel()
@@ -407,39 +362,3 @@ def largest_clusters(model, params, n):
     curves = model.unpack(params).centroids @ model.curves.T
     order = np.argsort(-np.bincount(belongs, minlength=model.n_clusters))[:n]
     return [(centred[belongs == cluster], curves[cluster]) for cluster in order]
-
-
-def moved_genes(run, size, quantiles):
-    """(expression less its mean, fold, predicted curves by estimate) of genes at quantiles of how
-    far exact CV moves.
-
-    Over all genes and all folds of `size`;
-    far in the sense of the largest change of the predicted curve.
-    """
-    model, full = run.model, run.model.errors(run.fit.params).mean(axis=2)
-    exact = run.results["exact", size]
-    moved = np.array(
-        [abs(model.errors(params).mean(axis=2) - full).max(axis=1) for params in exact.params]
-    )
-    ranks = np.round(np.array(quantiles) * (moved.size - 1)).astype(int)
-    places = np.unravel_index(np.argsort(moved.ravel())[ranks], moved.shape)
-    return [_curves(run, size, gene, fold) for fold, gene in zip(*places, strict=True)]
-
-
-def _curves(run, size, gene, fold):
-    model = run.model
-    centred = model.expression[gene] - model.expression[gene].mean()
-    params = {name: run.results[name, size].params[fold] for name in ("train", "ij", "exact")}
-    curves = {
-        name: centred.mean(axis=1) - model.errors(p)[gene].mean(axis=1)
-        for name, p in params.items()
-    }
-    return centred, run.results["exact", size].folds[fold], curves
-
-
-def share_nearer(run, one, other):
-    """Share of folds in which one rung's clustering is nearer to exact CV's than another's."""
-    away = stage_distances(run)
-    sizes = sorted({size for _, size in run.results})
-    pairs = [[away[name, size]["clustering"] for name in (one, other)] for size in sizes]
-    return float(np.concatenate([mine < theirs for mine, theirs in pairs]).mean())

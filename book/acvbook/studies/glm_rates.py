@@ -111,7 +111,7 @@ def coverage(family, n_sets, n, dim, n_resamples, level, rng):
 def _coverage_row(family, n, dim, n_resamples, level, rng):
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
-    full, weights = acv.fit(model), acv.folds.bootstrap_weights(n, n_resamples, rng)
+    full, weights = acv.fit(model), rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
     true = np.concatenate([[source.intercept], source.beta])
     params = {
         "none": np.tile(full.params, (n_resamples, 1)),
@@ -120,7 +120,7 @@ def _coverage_row(family, n, dim, n_resamples, level, rng):
     }
     row, delta = {}, delta_errors(model, full)
     for name, resampled in params.items():
-        low, high = acv.bootstrap.interval(resampled, level)
+        low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
         row |= {name: np.mean((low <= true) & (true <= high)), f"{name}_width": np.mean(high - low)}
         row[f"{name}_delta"] = np.mean(resampled.std(axis=0) / delta)
     return row

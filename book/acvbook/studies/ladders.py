@@ -16,11 +16,6 @@ def pointwise(result: acv.CVResult) -> np.ndarray:
     return np.concatenate(result.losses)
 
 
-def fold_totals(result: acv.CVResult) -> np.ndarray:
-    """The summed losses of each fold."""
-    return result.fold_totals
-
-
 def part(result: acv.CVResult, rows: Any) -> acv.CVResult:
     """The result on some of its folds."""
     return replace(

@@ -16,10 +16,8 @@ from acvlib.results import Fit
 
 CONTEXT = 5  # frames that every order looks back at, so that all predict the same ones
 KNOWN = 1e7  # frames that a prior on sigma^2 is worth where it is to be known
-N_ROUNDS, N_SHAKES = (
-    3,
-    2,
-)  # how often a fit without an M-step is shaken, and in how many ways each time
+# How often a fit without an M-step is shaken, and in how many ways each time.
+N_ROUNDS, N_SHAKES = 3, 2
 
 
 class Fitted(NamedTuple):
@@ -120,14 +118,11 @@ def _shaken(model, params, rng):
     n = len(model.sequences)
     for _ in range(N_ROUNDS):
         parts = [np.sort(rng.permutation(n)[max(n // 10, 1) :]) for _ in range(N_SHAKES)]
-        away = threads()(delayed(_optimum)(_of_some(model, kept), params) for kept in parts)
+        sequences = [[model.sequences[i] for i in kept] for kept in parts]
+        some_sequences = [replace(model, sequences=x, sample_weight=1.0) for x in sequences]
+        away = threads()(delayed(_optimum)(some, params) for some in some_sequences)
         params = min(params, _best(model, away), key=_value(model))
     return params
-
-
-def _of_some(model, numbers):
-    sequences = [model.sequences[i] for i in numbers]
-    return replace(model, sequences=sequences, sample_weight=1.0)
 
 
 def _value(model):
@@ -137,11 +132,6 @@ def _value(model):
 def states(one):
     """The likeliest state of each frame under a `Fitted`, (M,)."""
     return one.model.posterior(one.fit.params).argmax(axis=1)
-
-
-def states_of(one, n):
-    """The likeliest states of sequence n, without frames that are only looked back at."""
-    return states(one)[one.model.pieces()[n]]
 
 
 def fit_all(sequences, n_states, chosen, rng, n_restarts, context=CONTEXT, **settings):

@@ -12,7 +12,7 @@ from acvlib.folds import leave_one_out
 from acvlib.methods.ladder import ladder
 from acvlib.methods.newton_step import newton_step
 
-from .ladders import seconds, theta_table
+from .ladders import seconds
 from .mocap_fits import Fitted
 
 
@@ -48,27 +48,16 @@ def means(table):
     return table[[column for column in table if not column.startswith("se_")]].astype(float).T
 
 
-MOVES = (0.0, 5.0, 10.0, 20.0, np.inf)  # standard errors between which folds are counted together
-
-
-def errors_by_move(result):
-    """Median parameter errors of the folds whose exact refit moves so far: a row a range."""
-    table = theta_table(result.rungs)
-    groups = table.groupby(pd.cut(table.no_adjustment, MOVES), observed=True)
-    return groups.median().assign(folds=groups.size()).rename_axis("refit moves by")
-
-
 def costs(studied, repeats=3):
     """D, seconds of the fit, of one log p with gradient and of each rung."""
-    rows = {name: _costs(result, repeats) for name, result in studied.items()}
+    rows = {}
+    for name, result in studied.items():
+        model, params = result.fitted.model, result.fitted.fit.params
+        gradient = gradient_seconds(model, params, repeats)
+        by_rung = {rung: cv.seconds for rung, cv in result.rungs.items()}
+        rows[name] = {"D": model.n_params, "fit": result.fitted.seconds, "gradient": gradient}
+        rows[name] |= by_rung
     return pd.DataFrame(rows).T.rename_axis("model")
-
-
-def _costs(result, repeats):
-    model, params = result.fitted.model, result.fitted.fit.params
-    gradient = gradient_seconds(model, params, repeats)
-    by_rung = {name: cv.seconds for name, cv in result.rungs.items()}
-    return {"D": model.n_params, "fit": result.fitted.seconds, "gradient": gradient} | by_rung
 
 
 def gradient_seconds(model, params, repeats=3):
@@ -85,20 +74,9 @@ def unconverged(studied):
     )
 
 
-def one_choice(table, rung="infinitesimal_jackknife"):
-    """Whether a rung, exact refits and the test data prefer the same model of `losses`."""
-    best = winners(table)
-    return len({best[column] for column in (rung, "exact", "test")}) == 1
-
-
 def key(name):
     """A model's name as part of a claim's id."""
     return name.lower().replace("(", "").replace(")", "")
-
-
-def winners(table):
-    """The model of least loss by each column of `losses` that is a rung or the test."""
-    return means(table).idxmin(axis=1).to_dict()
 
 
 def minutes(studied):

@@ -1,6 +1,7 @@
 """Cross-validation of hidden fields on a map: Figure 3 of Ghosh et al. (2020)."""
 
 import itertools
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from acvlib.models import EmptyState, HiddenMRF
 from acvlib.weighting import drop_latents
 
 from . import calibration
-from .ladders import against_exact, fold_totals, seconds
+from .ladders import against_exact, seconds
 
 RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
 RUNGS += (acv.newton_step, acv.exact)
@@ -151,30 +152,10 @@ def maximise_by_tract(model, params, weights):
     return np.log(weighted.T @ model.counts[sites]) - np.log(weighted.sum(axis=0))
 
 
-def optima(fields):
-    """One row a coupling: rates, tracts in the high state, EM's distance, decrement."""
-    return pd.DataFrame(
-        {beta: _optimum(*field[:2]) for beta, field in fields.items()}
-    ).T.rename_axis("beta")
-
-
-def _optimum(model, fit):
-    by_em, (low, high) = em(model), np.exp(fit.params)
-    return {
-        "low_rate": low,
-        "high_rate": high,
-        "high_tracts": model.posterior(fit.params).marginals()[0][:, 1].sum(),
-        "em_steps": by_em.steps,
-        "em_minus_gradient_se": float(
-            fit.standard_errors_between(by_em.params, np.sort(fit.params))
-        ),
-        "decrement": fit.newton_decrement,
-    }
-
-
 def errors(fields):
     """`ladders.against_exact` of the folds' losses, one row a coupling and rung."""
-    rows = {beta: against_exact(field.results, fold_totals) for beta, field in fields.items()}
+    totals = attrgetter("fold_totals")
+    rows = {beta: against_exact(field.results, totals) for beta, field in fields.items()}
     return pd.concat(rows, names=["beta"]).drop("exact", level="rung")
 
 
@@ -203,7 +184,9 @@ def _part_seconds(field, rows, rng):
     folds, derivatives = jackknife.folds[rows], acv.derivatives_of(model)
     one, everyone = np.ones(model.n_sites), acv.folds.leave_one_out(model.n_sites)
     (once,) = seconds(
-        lambda: derivatives.solved_cross(fit.params, everyone, derivatives.hessian(fit.params, one))
+        lambda: derivatives.hessian(fit.params, one).solve(
+            derivatives.cross(fit.params, everyone).T
+        )
     )
     (scoring,) = seconds(lambda: derivatives.heldout(jackknife.params[rows], folds))
     scoring /= len(rows)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.special import softmax
+from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import TimeSeriesSplit, cross_validate
 
@@ -140,18 +141,12 @@ def _regressions(rng):
             fit = acv.fit(model)
             yield "3 regression", model, fit, acv.folds.leave_one_out(len(y))
             yield "3 regression", model, fit, acv.folds.k_fold(len(y), 10, rng)
+    x, y = load_breast_cancer(return_X_y=True)  # nearly separable
     for penalty in (0.01, 0.1, 1.0):
-        model = _near_separable(penalty)
+        model = GLM((x - x.mean(0)) / x.std(0), y * 1.0, "logistic", penalty=penalty)
         fit = acv.fit(model)
         yield "3 breast cancer", model, fit, acv.folds.leave_one_out(model.n_sites)
         yield "3 breast cancer", model, fit, acv.folds.k_fold(model.n_sites, 10, rng)
-
-
-def _near_separable(penalty):
-    from sklearn.datasets import load_breast_cancer
-
-    x, y = load_breast_cancer(return_X_y=True)
-    return GLM((x - x.mean(0)) / x.std(0), y * 1.0, "logistic", penalty=penalty)
 
 
 def _own_hmm(rng):

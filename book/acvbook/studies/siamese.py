@@ -39,7 +39,7 @@ def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
 
     damping: smallest eigenvalue of H + lambda over the largest of H, about; tolerance: of solves.
     """
-    params, history = train_siamese(model, training, seed)
+    params, _ = train_siamese(model, training, seed)
     ones = np.ones(model.n_sites)
     value, gradient = model.derivatives.value_and_gradient(params, ones)
     hessian = model.derivatives.hessian(params, ones)
@@ -47,7 +47,7 @@ def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
     rng = np.random.default_rng(seed)
     metric = hessian.damped(_lambda(damping, hessian.products, len(params), rng))
     norm = float(np.linalg.norm(gradient))
-    return acv.Fit(model, params, value, norm, float("inf"), hessian, metric, tuple(history))
+    return acv.Fit(model, params, value, norm, float("inf"), hessian, metric)
 
 
 def _lambda(damping, products, dim, rng):
@@ -76,17 +76,11 @@ def predicted(model, full, folds):
         steps = {m.__name__: m(full, folds, damping=full.metric.damping).params for m in methods}
     _, rest = model.derivatives.value_and_gradient(full.params, np.ones(model.n_sites))
     steps["frozen_newton"] += full.metric.solve(rest)
-    steps["gradient"] = full.params - _as_long(
-        model.derivatives.cross(full.params, folds), steps["infinitesimal_jackknife"] - full.params
-    )
+    directions = model.derivatives.cross(full.params, folds)
+    lengths = np.linalg.norm(steps["infinitesimal_jackknife"] - full.params, axis=1)
+    lengths = lengths / np.linalg.norm(directions, axis=1)
+    steps["gradient"] = full.params - directions * lengths[:, None]
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
-
-
-def _as_long(directions, moves):
-    """The directions, each as long as its move."""
-    return (
-        directions * (np.linalg.norm(moves, axis=1) / np.linalg.norm(directions, axis=1))[:, None]
-    )
 
 
 @one_torch_thread
@@ -134,7 +128,7 @@ def over_splits(model, training, seeds, rng, n_splits=None, n_people=2):
     rows = []
     for seed in seeds:
         full = fitted(model, training, seed)
-        folds = acv.folds.by_class(model.person, n_people, rng)[:n_splits]
+        folds = acv.folds.leave_group_out(model.person, per_fold=n_people, rng=rng)[:n_splits]
         for split, one in enumerate(_compared(model, training, seed, full, folds)):
             rows.append({"split": split, "seed": seed} | agreement(*one))
     return pd.DataFrame(rows).set_index(["split", "seed"])
@@ -159,12 +153,6 @@ def agreement(losses, moves):
         row[f"size.{rung}"] = float((losses[rung] - losses.full) @ actual / (actual @ actual))
         row[f"theta.{rung}"] = float(moves[rung])
     return row
-
-
-def by_damping(model, training, seed, fold, dampings, rung="infinitesimal_jackknife"):
-    """`agreement` of one rung on one split for several dampings, see `fitted`, one row each."""
-    rows = {d: agreement(*one_split(model, training, seed, fold, d)) for d in dampings}
-    return pd.DataFrame(rows).T[[f"r_difference.{rung}", f"size.{rung}"]].rename_axis("damping")
 
 
 def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):
@@ -206,7 +194,7 @@ def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
     """Table 1's row: seconds of t-fold CV by retraining, and of the jackknife, by people."""
     people, rows = len(np.unique(model.person)), []
     for t in numbers:
-        folds = acv.folds.by_class(model.person, -(-people // t), rng)
+        folds = acv.folds.leave_group_out(model.person, per_fold=-(-people // t), rng=rng)
 
         def scored(way, folds=folds):
             return _mean_loss(model, way(model, training, seed, folds), folds)
@@ -230,7 +218,7 @@ def choices(model, training, seeds, rng, gammas, n_folds=None):
     """
     tables = {}
     for seed in seeds:
-        folds = acv.folds.by_class(model.person, 2, rng)[:n_folds]
+        folds = acv.folds.leave_group_out(model.person, per_fold=2, rng=rng)[:n_folds]
         models = [replace(model, gamma_i=gamma) for gamma in gammas]
         rows = [cross_validated(one, training, seed, folds) for one in models]
         tables[seed] = pd.DataFrame(rows, index=pd.Index(gammas, name="gamma_i"))

@@ -4,14 +4,10 @@ Each is fitted with 1, 2, ... states from several starts. Each number of states 
 cross-validation on four schemes of folds, by AIC, BIC and ICL, and on a large fresh test set.
 """
 
-import hashlib
-import inspect
-import pickle
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +16,9 @@ from joblib import Parallel, delayed
 import acvlib as acv
 from acvlib.beyond.from_scratch import SAME, fit_restarts
 
-from . import state_models
 from .state_models import EMISSIONS, Design, model_of, truth
 
+N_EACH = 6  # simulated models of each design
 N_FOLDS = 10
 ORIGINS = np.arange(0.5, 1.0, 0.1)  # shares of a sequence from which on the future is left out
 N_STARTS = 5
@@ -163,6 +159,11 @@ def draw(design: Design, number: int, seed: int) -> Drawn:
     return Drawn(x, test, rng.integers(2**31, size=2))
 
 
+def studies(design: Design, candidates: tuple[int, ...], n_each: int, seed: int) -> list[dict]:
+    """`study` of so many simulated models of a design."""
+    return [row for number in range(n_each) for row in study(design, candidates, number, seed)]
+
+
 def study(design: Design, candidates: tuple[int, ...], number: int, seed: int) -> list[dict]:
     """One simulated model: a row for each candidate, with totals of folds, seconds and marks."""
     drawn = draw(design, number, seed)
@@ -225,50 +226,42 @@ def _cold(scheme, found):
     }
 
 
-# all of them
+# refits from scratch
 
 
-def run(
-    every: list[Design],
-    candidates: tuple[int, ...],
-    n_each: int,
-    seed: int,
-    folder: str | None = None,
-) -> list[dict]:
-    """`study` of n_each models of each design, in two processes if there are many.
-
-    folder: where finished designs are kept, under the checksum of the files that make them: a run
-    that was stopped goes on from there.
+def beside_scratch(design: Design, candidates: tuple[int, ...], seed: int) -> list[dict]:
+    """A row for each candidate of a further simulated model: losses of ten random folds whose
+    refits continue from the full fit, and of refits from starts that have not seen the fold.
     """
-    return in_processes(_design_rows, every, (candidates, n_each, seed), folder)
+    drawn = draw(design, N_EACH, seed)
+    shared = {**design._asdict(), "number": N_EACH}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return [{**shared, "candidate": k, **_both_ways(design, drawn, k)} for k in candidates]
 
 
-def _design_rows(design, candidates, n_each, seed):
-    return [row for number in range(n_each) for row in study(design, candidates, number, seed)]
+def _both_ways(design, drawn, k):
+    model = model_of(design, drawn.x, k)
+    fit = fit_restarts(model, N_STARTS, np.random.default_rng(drawn.seeds[1])).fit
+    folds = acv.folds.k_fold(model.n_sites, N_FOLDS, np.random.default_rng(drawn.seeds[0]))
+    began = time.thread_time()
+    continued = acv.exact(fit, folds)
+    then = time.thread_time()
+    scratch = acv.from_scratch(fit, folds, N_STARTS, drawn.seeds[1])
+    return {
+        "test": test_loss(model, fit, drawn),
+        "continued": continued.fold_totals,
+        "scratch": scratch.fold_totals,
+        "sizes": folds.sizes,
+        "seconds_continued": then - began,
+        "seconds_scratch": time.thread_time() - then,
+    }
 
 
-def in_processes(
-    rows_of: Callable, every: list[Design], settings: tuple, folder: str | None
-) -> list[dict]:
-    """The rows of rows_of(design, *settings) of all designs, kept in a folder if one is given."""
+def in_processes(rows_of: Callable, every: list[Design], *settings: Any) -> list[dict]:
+    """The rows of rows_of(design, *settings) of all designs, in two processes if there are many."""
     shuffled = np.random.default_rng(0).permutation(len(every))  # parts are alike in time
     n_jobs = 2 if len(every) > 20 else 1  # few take less time than processes to start
     with Parallel(n_jobs=n_jobs) as pool:
-        parts = pool(delayed(_kept)(rows_of, every[i], settings, folder) for i in shuffled)
+        parts = pool(delayed(rows_of)(every[i], *settings) for i in shuffled)
     return [row for part in parts for row in part]
-
-
-def _kept(rows_of, design, settings, folder):
-    if folder is None:
-        return rows_of(design, *settings)
-    files = [inspect.getsourcefile(rows_of), __file__, state_models.__file__]
-    source = b"".join(Path(path).read_bytes() for path in dict.fromkeys(files))
-    key = [rows_of.__name__, *design, settings, hashlib.sha256(source).hexdigest()]
-    path = Path(folder, f"{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.pickle")
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows = rows_of(design, *settings)
-        unfinished = path.with_suffix(".part")
-        unfinished.write_bytes(pickle.dumps(rows))
-        unfinished.rename(path)
-    return pickle.loads(path.read_bytes())

@@ -1,6 +1,5 @@
 """What each criterion chooses of the simulated models, how often rightly, and at what loss."""
 
-import os
 import warnings
 from typing import Any, NamedTuple
 
@@ -11,14 +10,12 @@ import acvlib as acv
 from acvlib.beyond.choice import UnrepeatedOptimum
 from acvlib.models import PoissonHMM
 
-from . import states_scratch
-from .state_counts import information, run
+from .state_counts import N_EACH, beside_scratch, in_processes, information, studies
 from .state_models import Design, designs
 
 INFORMATION = ("aic", "bic", "icl")
 SCHEMES = ("within", "half", "future", "sequence")
 RUNGS = ("newton", "checked", "exact")
-N_EACH = 6  # simulated models of each design
 NATS = 1000.0  # frames that a regret is of
 LEVEL = 1.96  # standard errors to each side of a 95 % interval
 
@@ -156,10 +153,6 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
                 "regret": regret.value,
                 "regret_low": regret.low,
                 "regret_high": regret.high,
-                "recovery_onese": own.simplest_right.mean()
-                if own.simplest.notna().any()
-                else np.nan,
-                "regret_onese": own.simplest_regret.mean(),
                 "seconds": own.seconds.mean(),
                 "seconds_fit": own.seconds_fit.mean(),
             }
@@ -236,14 +229,11 @@ def traffic(data: Any, candidates: tuple[int, ...], n_starts: int, seed: int) ->
 
 
 def simulated(paper: bool, seed: int) -> list[dict]:
-    """The rows of `state_counts.run` at either scale.
-
-    Finished designs are kept in the folder that `ACVBOOK_RUNS` names, if it does.
-    """
-    folder = os.environ.get("ACVBOOK_RUNS")
+    """The rows of `state_counts.study` at either scale."""
     if paper:
-        return run(designs(), (1, 2, 3, 4, 5), N_EACH, seed, folder)
-    return run(designs((1, 2), (1.5, 4.0), (1, 10), (200,)), (1, 2), 3, seed, folder)
+        return in_processes(studies, designs(), (1, 2, 3, 4, 5), N_EACH, seed)
+    few = designs((1, 2), (1.5, 4.0), (1, 10), (200,))
+    return in_processes(studies, few, (1, 2), 3, seed)
 
 
 def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
@@ -253,13 +243,12 @@ def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
     right_, onese_, regret_ and seconds_ of both; optimism: how much lower losses are continued, in
     nats a fold, of the candidate with one state more than the truth, and of the truth.
     """
-    folder = os.environ.get("ACVBOOK_RUNS")
     every = designs() if paper else designs((2,), (4.0,), (1,), (200,))
     if paper:
         half = np.random.default_rng(seed).permutation(len(every))[: len(every) // 2]
         every = [every[i] for i in np.sort(half)]
     candidates = (1, 2, 3, 4, 5) if paper else (1, 2, 3)
-    rows = states_scratch.run(every, candidates, (N_EACH,), seed, folder)
+    rows = in_processes(beside_scratch, every, candidates, seed)
     found = []
     for key, models in pd.DataFrame(rows).groupby([*Design._fields, "number"], sort=False):
         n_states = key[Design._fields.index("n_states")]

@@ -12,7 +12,7 @@ import acvlib as acv
 from acvlib.methods.newton_step import IndefiniteFold
 
 from . import calibration
-from .ladders import against_exact, correlation, part
+from .ladders import against_exact, correlation, part, pointwise
 
 KINDS = ("iid", "contiguous")
 PERCENTS = (2, 5, 10)
@@ -84,17 +84,11 @@ def newton_against(rungs: Rungs) -> pd.DataFrame:
     adjustment (none), and of the differences of the first two from the last (differences).
     """
     names = ("newton_step", "infinitesimal_jackknife", "no_adjustment")
-    rows = [
-        (correlation(ns, ij), correlation(ns, none), correlation(ns - none, ij - none))
-        for ns, ij, none in zip(*(_draws(rungs[name].losses) for name in names), strict=True)
-    ]
+    rows = []
+    for number in range(len(rungs["exact"].folds) // N_FOLDS):
+        ns, ij, none = (pointwise(one_draw(rungs, number)[name]) for name in names)
+        rows.append((correlation(ns, ij), correlation(ns, none), correlation(ns - none, ij - none)))
     return pd.DataFrame(rows, columns=["ij", "none", "differences"]).rename_axis("draw")
-
-
-def _draws(losses):
-    """The pointwise losses of each ten folds."""
-    starts = range(0, len(losses), N_FOLDS)
-    return [np.concatenate(losses[start : start + N_FOLDS]) for start in starts]
 
 
 def flags(

@@ -279,14 +279,3 @@ def closed_form(data: Any, n: int, rng: np.random.Generator) -> tuple[float, flo
         slopes.append((loss(alpha + move) - loss(alpha - move)) / (2.0 * move[j]))
     error = np.linalg.norm(found.gradient - slopes) / np.linalg.norm(slopes)
     return abs(found.loss / loss(alpha) - 1.0), float(error)
-
-
-def along_coupling(problem: Problem, couplings: np.ndarray) -> pd.DataFrame:
-    """Cross-validated loss and its slope at some couplings."""
-    rows = []
-    before = None
-    for coupling in couplings:
-        alpha = np.array([coupling])
-        before = acv.cv_gradient(problem.model_of, alpha, problem.folds, near=before)
-        rows.append({"coupling": coupling, "loss": before.loss, "slope": before.gradient[0]})
-    return pd.DataFrame(rows)

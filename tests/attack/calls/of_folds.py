@@ -1,4 +1,4 @@
-"""Calls of folds and weightings."""
+"""Calls of folds, weightings and the bootstrap's weights."""
 
 import numpy as np
 import pandas as pd
@@ -7,27 +7,12 @@ from acvlib import folds, weighting
 from acvlib.folds import Folds
 
 from .. import inputs as odd
-from .call import N, add, dyadic
+from .call import N, add, eighths, table
 
 THREE = [np.array([0, 3, 4]), np.array([1, 5, 7]), np.array([2, 6, 9])]
-
-
-def three_folds(rng=None):
-    return [fold.copy() for fold in THREE]
-
-
-def flags(rng):
-    return np.arange(N) % 5 != 1
-
-
-def with_flags(**more):
-    return lambda rng: (
-        {"n_sites": N, "observed": flags(rng), **more}
-        | ({"rng": np.random.default_rng(5)} if "rng" in more else {})
-    )
-
-
-OBSERVED = {"n_sites": odd.SIZE, "observed": odd.without(odd.FLAGS, "None ")}
+SEEN = np.arange(N) % 5 != 1
+THIRDS = np.arange(N) // 3
+ON = {"n_sites": N, "observed": SEEN}
 
 
 def is_folds(found, n_sites=N, **_):
@@ -40,177 +25,72 @@ def is_folds(found, n_sites=N, **_):
         assert set(scored.tolist()) <= set(omitted.tolist())
 
 
-K = odd.LIMITED
-add("folds.leave_one_out", folds.leave_one_out, with_flags(), is_folds, **OBSERVED)
-add(
-    "folds.k_fold",
-    folds.k_fold,
-    with_flags(k=3, rng=1),
-    is_folds,
-    k=K,
-    rng=odd.without(odd.RNG, "None "),
-    **OBSERVED,
-)
-add(
-    "folds.blocked",
-    folds.blocked,
-    with_flags(k=3, buffer=1),
-    is_folds,
-    k=K,
-    buffer=odd.WHOLE_0,
-    **OBSERVED,
-)
-add(
-    "folds.leave_future_out",
-    folds.leave_future_out,
-    with_flags(starts=np.array([5, 8, 10]), horizon=2, gap=1),
-    is_folds,
-    starts=odd.without(odd.SITES, "repeated", "repeated unsigned", "turned"),
-    horizon=odd.without(K, "None "),
-    gap=odd.WHOLE_0,
-    **OBSERVED,
-)
-add(
-    "folds.iid",
-    folds.iid,
-    with_flags(percent=25.0, n_folds=3, rng=1),
-    is_folds,
-    percent=odd.PERCENT,
-    n_folds=K,
-    rng=odd.RNG,
-    **OBSERVED,
-)
-add(
-    "folds.contiguous",
-    folds.contiguous,
-    with_flags(percent=25.0, n_folds=3, rng=1),
-    is_folds,
-    percent=odd.PERCENT,
-    n_folds=K,
-    rng=odd.RNG,
-    **OBSERVED,
-)
-GROUPS = odd.without(
-    odd.LABELS,
-    "strings",
-    "masked",
-    "fraction",
-    "minus two",
-    "None inside",
-    "too large for int64",
-    "object",
-    "complex",
-    "dates",
-    "huge",
-    "inf",
-    "minus inf",
-)
-add(
-    "folds.by_class",
-    folds.by_class,
-    lambda rng: {
-        "classes": np.arange(N) // 3,
-        "per_fold": 2,
-        "rng": np.random.default_rng(5),
-        "observed": flags(rng),
-    },
-    classes=GROUPS,
-    per_fold=K,
-    rng=odd.RNG,
-    observed=OBSERVED["observed"],
-)
+SCHEMES = {
+    "leave_one_out": {},
+    "k_fold": {"k": 3, "rng": 5},
+    "leave_future_out": {"starts": np.array([5, 8, 10]), "horizon": 2, "gap": 1},
+    "iid": {"percent": 25.0, "n_folds": 3, "rng": 5},
+    "contiguous": {"percent": 25.0, "n_folds": 3, "rng": 5},
+}
+NONE_MEANS = {"k_fold": "rng: None", "leave_future_out": "horizon: None"}
+for name, plain in SCHEMES.items():
+    make = getattr(folds, name)
+    add(f"folds.{name}", make, ON | plain, is_folds, less=NONE_MEANS.get(name, ""))
+# labels are any names
+NAMES = "strings, masked, fraction, minus two, None inside, too large for int64, object, complex, "
+NAMES += "dates, huge, inf, minus inf"
 add(
     "folds.leave_group_out",
     folds.leave_group_out,
-    lambda rng: {"labels": np.arange(N) // 3, "lengths": np.ones(N, int), "observed": flags(rng)},
-    labels=GROUPS,
-    observed=OBSERVED["observed"],
-)
-add(
-    "folds.bootstrap_weights",
-    folds.bootstrap_weights,
-    lambda rng: {"n_sites": N, "n_resamples": 3, "rng": np.random.default_rng(5)},
-    n_sites=odd.SIZE,
-    n_resamples=odd.SIZE,
-    rng=odd.RNG,
+    {"labels": THIRDS, "lengths": np.ones(N, int), "observed": SEEN, "per_fold": 2, "rng": 5},
+    less=f"labels: {NAMES}",
 )
 add(
     "folds.weights",
     folds.weights,
-    lambda rng: {"n_sites": N, "sites": np.array([1, 4])},
-    n_sites=odd.SIZE,
-    sites=odd.without(odd.SITES, "repeated", "repeated unsigned", "turned"),
+    {"n_sites": N, "sites": np.array([1, 4])},
+    sites=odd.SET_OF_SITES,
 )
 add(
     "folds.from_splitter",
-    folds.from_splitter,
-    lambda rng: {"cv": 3, "X": dyadic(rng, N, 2), "observed": flags(rng)},
+    lambda rows, **a: folds.from_splitter(X=rows, **a),
+    {"cv": 3, "rows": table(N, 2), "observed": SEEN},
     is_folds,
-    cv=odd.without(odd.COUNT, "one"),
-    observed=OBSERVED["observed"],
-    X=odd.kinds(
-        "refuse",
-        None_=odd.constant(None),
-        number=odd.constant(3),
-        zero_axes=odd.constant(np.array(1.0)),
-        empty=lambda a: a[:0],
-    )
-    | odd.kinds("same", list=lambda a: a.tolist(), pandas=pd.DataFrame),
+    less="cv: one",
+    cv=odd.COUNT,
+    instead={
+        "rows": odd.only(odd.TABLE, "None", "zero axes", "empty", "list")
+        | odd.kinds("same", pandas=pd.DataFrame)
+    },
 )
-add(
-    "Folds",
-    Folds,
-    lambda rng: {"omitted": three_folds()},
-    is_folds,
-    omitted=odd.without(odd.FOLDS, "all sites", "no folds", "empty fold", "last beyond"),
-)
+add("Folds", Folds, {"omitted": THREE}, is_folds, less="omitted: no folds, empty fold, last beyond")
 add(
     "Folds scored",
     Folds,
-    lambda rng: {"omitted": three_folds(), "scored": [f[:2] for f in THREE]},
+    {"omitted": THREE, "scored": [fold[:2] for fold in THREE]},
     is_folds,
-    scored=odd.without(odd.FOLDS, "all None", "all sites", "table", "empty fold", "object array"),
+    only="scored",
+    less="scored: all None, table, empty fold, object array",
+    scored=odd.FOLDS,
 )
 add(
     "Folds.of",
     lambda folds, n_sites: Folds.of(folds, n_sites),
-    lambda rng: {"folds": three_folds(), "n_sites": N},
+    {"folds": THREE, "n_sites": N},
     is_folds,
-    folds=odd.FOLDS,
-    n_sites=odd.without(odd.SIZE, "million", "billions", "beyond"),
+    less="n_sites: million, billions, beyond",
 )
-add(
-    "Folds.indicator",
-    lambda n_sites: Folds(three_folds()).indicator(n_sites),
-    lambda rng: {"n_sites": N},
-    n_sites=odd.SIZE,
-)
+add("Folds.indicator", lambda n_sites: Folds(THREE).indicator(n_sites), {"n_sites": N})
 
 # weighting
 
-add(
-    "weighting.check",
-    weighting.check,
-    lambda rng: {"weights": np.ones(N), "n_sites": N},
-    weights=odd.WEIGHTS,
-)
+add("weighting.check", weighting.check, {"weights": np.ones(N), "n_sites": N}, only="weights")
 for weights_of in (weighting.sample_weights, weighting.site_weights):
     add(
         f"weighting.{weights_of.__name__}",
         weights_of,
-        lambda rng: {"values": rng.integers(1, 9, N) / 8.0, "n_sites": N},
+        {"values": eighths(N), "n_sites": N},
+        only="values",
         values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all
         | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
     )
-PATH = np.stack([np.arange(N - 1), np.arange(1, N)], 1)
-for scheme in (weighting.keep_latents, weighting.drop_latents):
-    add(
-        f"weighting.{scheme.__name__}",
-        scheme,
-        lambda rng: {"weights": rng.integers(0, 9, N) / 8.0, "edges": PATH.copy()},
-    )
-add(
-    "weighting.hide_labels",
-    weighting.hide_labels,
-    lambda rng: {"weights": rng.integers(0, 9, N) / 8.0, "labels": np.arange(N) % 3, "n_labels": 3},
-)

@@ -1,169 +1,121 @@
 """Learners, treecv and kfold."""
 
+from functools import partial
+
 import numpy as np
 
 import acvlib as acv
 from acvlib import learners
 
 from .. import inputs as odd
-from .call import N, add, dyadic
+from .call import N, add, dyadic, table
 
-
-def examples(rng):
-    return {"X": dyadic(rng, N, 3), "y": np.where(np.arange(N) % 2, 1.0, -1.0)}
-
-
+SIGNS = np.where(np.arange(N) % 2, 1.0, -1.0)
+ROWS = {"X": table(N, 3), "y": SIGNS}
+DATA = {"X": dyadic(np.random.default_rng(0), N, 3), "y": SIGNS}
+EXAMPLES = acv.Examples(**DATA)
 LEARNERS = {
-    "pegasos": (learners.pegasos, {"n_features": 3, "regularization": 0.5}),
-    "lsqsgd": (learners.lsqsgd, {"n_features": 3, "step": 0.125}),
-    "k_means": (learners.k_means, {"n_features": 3, "n_clusters": 2, "batch_size": 2}),
-    "histogram": (
-        learners.histogram,
-        {"lower": -np.ones(3), "upper": 3 * np.ones(3), "n_bins": 2, "pseudo_count": 0.5},
-    ),
+    "pegasos": {"n_features": 3, "regularization": 0.5},
+    "lsqsgd": {"n_features": 3, "step": 0.125},
+    "k_means": {"n_features": 3, "n_clusters": 2, "batch_size": 2},
+    "histogram": {"lower": -np.ones(3), "upper": 3 * np.ones(3), "n_bins": 2, "pseudo_count": 0.5},
 }
-OF_LEARNER = {
-    "n_features": odd.without(odd.LIMITED, "one", "two", "bool"),
-    "regularization": odd.POSITIVE,
-    "step": odd.POSITIVE,
-    "n_clusters": odd.COUNT,
-    "batch_size": odd.COUNT,
-    "n_bins": odd.LIMITED,
-    "pseudo_count": odd.POSITIVE,
-    "lower": odd.without(odd.TABLE, "int8", "int64", "uint8", "uint64", "bool"),
-    "upper": odd.without(odd.TABLE, "int8", "int64", "uint8", "uint64", "bool"),
-}
-
-
-def learnt(make):
-    def function(**settings):
-        learner = make(**settings)
-        data = examples(np.random.default_rng(0))
-        learner.check(**data)
-        state = learner.update(learner.init(), **data)
-        return state, learner.loss(state, **data)
-
-    return function
-
-
-ROWS_X = odd.without(odd.TABLE, "empty")
-ROWS_Y = odd.without(odd.TABLE, "None ", "bool", "int8", "int64", "uint8", "uint64", "empty")
-for name, (make, settings) in LEARNERS.items():
-    add(
-        f"learners.{name}",
-        learnt(make),
-        lambda rng, settings=settings: dict(settings),
-        **{k: OF_LEARNER[k] for k in settings},
-    )
-    learner = make(**settings)
-    own_y = odd.without(ROWS_Y, *(() if learner.needs else ()))
-    add(
-        f"{name}.update",
-        lambda X, y, learner=learner: learner.update(learner.init(), X, y),
-        examples,
-        X=ROWS_X,
-        y=own_y,
-    )
-    add(
-        f"{name}.loss",
-        lambda X, y, learner=learner: learner.loss(trained(learner), X, y),
-        examples,
-        unbounded=name in ("lsqsgd", "k_means"),
-        X=ROWS_X,
-        y=own_y,
-    )
-    for front in ("treecv", "kfold"):
-        add(
-            f"{front} {name}",
-            lambda X, y, front=front, learner=learner, **a: getattr(acv, front)(
-                learner, acv.Examples(X, y), **a
-            ),
-            lambda rng: examples(rng) | {"folds": 3},
-            unbounded=name in ("lsqsgd", "k_means"),
-            X=ROWS_X,
-            y=own_y,
-            folds=odd.without(odd.LIMITED, "one", "bool"),
-        )
-
-
-def data():
-    return examples(np.random.default_rng(0))
+BOUNDS = odd.without(odd.TABLE, "int8", "int64", "uint8", "uint64", "bool")
 
 
 def trained(learner):
-    return learner.update(learner.init(), **data())
+    return learner.update(learner.init(), **DATA)
 
 
-def partition(rng):
-    return [np.array([0, 3, 4, 10]), np.array([1, 5, 7, 11]), np.array([2, 6, 9, 8])]
+def learnt(make, **settings):
+    learner = make(**settings)
+    learner.check(**DATA)
+    state = trained(learner)
+    return state, learner.loss(state, **DATA)
 
 
+def updated(learner, X, y):
+    return learner.update(learner.init(), X, y)
+
+
+def lost(learner, X, y):
+    return learner.loss(trained(learner), X, y)
+
+
+def crossed(front, learner, X, y, k):
+    return getattr(acv, front)(learner, acv.Examples(X, y), k)
+
+
+for name, settings in LEARNERS.items():
+    make = getattr(learners, name)
+    more = {"lower": BOUNDS, "upper": BOUNDS, "step": odd.POSITIVE}
+    add(
+        f"learners.{name}",
+        partial(learnt, make),
+        settings,
+        less="n_features: one, two, bool",
+        **more,
+    )
+    learner = make(**settings)
+    own = {"less": "X: empty; y: empty, None", "unbounded": name in ("lsqsgd", "k_means")}
+    add(f"{name}.update", partial(updated, learner), ROWS, **own)
+    add(f"{name}.loss", partial(lost, learner), ROWS, **own)
+    own["less"] += "; k: one, bool"
+    for front in ("treecv", "kfold"):
+        add(f"{front} {name}", partial(crossed, front, learner), ROWS | {"k": 3}, **own)
+PARTS = [np.array([0, 3, 4, 10]), np.array([1, 5, 7, 11]), np.array([2, 6, 9, 8])]
+PLAIN = {"learner": learners.pegasos(3, 0.5), "data": EXAMPLES, "folds": PARTS}
 for front in ("treecv", "kfold"):
     add(
-        f"{front}",
-        lambda learner, data, front=front, **a: getattr(acv, front)(learner, data, **a),
-        lambda rng: {
-            "learner": learners.pegasos(3, 0.5),
-            "data": acv.Examples(**examples(rng)),
-            "folds": partition(rng),
-            "order": "randomized",
-            "rng": np.random.default_rng(5),
-        },
-        learner=odd.OBJECTS,
-        data=odd.OBJECTS,
-        order=odd.CHOICE,
-        folds=odd.without(odd.FOLDS, "all sites", "generator", "number")
-        | odd.kinds("equal", generator=iter),
-        rng=odd.without(odd.RNG, "number"),
+        front,
+        getattr(acv, front),
+        PLAIN | {"order": "randomized", "rng": 5},
+        less="folds: number; rng: generator",
+        instead={"order": odd.CHOICE},
     )
-add(
-    "Examples",
-    lambda **a: (acv.Examples(**a).X, acv.Examples(**a).y),
-    examples,
-    X=odd.TABLE,
-    y=odd.without(odd.TABLE, "None "),
-)
+add("Examples", lambda **a: acv.Examples(**a).X, ROWS, less="y: None")
 add(
     "Examples.take",
-    lambda rows: acv.Examples(**data()).take(rows).X,
-    lambda rng: {"rows": np.array([1, 4])},
-    rows=odd.without(odd.SITES, "repeated", "repeated unsigned", "turned", "negative"),
+    lambda rows: EXAMPLES.take(rows).X,
+    {"rows": np.array([1, 4])},
+    less="rows: negative",
 )
 
 
-def frame(X, y):
+def frame():
     """The rows as a frame whose column "y" is the target."""
     import polars
 
-    return polars.DataFrame(X, schema=["a", "b", "c"]).with_columns(polars.Series("y", y))
+    columns = dict(zip("abc", DATA["X"].T, strict=True))
+    return polars.DataFrame(columns | {"y": SIGNS})
 
 
 add(
     "Examples.of",
-    lambda target, **a: acv.Examples.of(frame(**data()), target, **a).X,
-    lambda rng: {"target": "y", "features": ["c", "a"], "memory": 2**30},
-    target=odd.without(odd.CHOICE, "None "),
-    features=odd.kinds(
+    lambda target, columns: acv.Examples.of(frame(), target, features=columns).X,
+    {"target": "y", "columns": ["c", "a"]},
+    target=odd.without(odd.CHOICE, "None"),
+    columns=odd.always(
         "refuse",
-        text=odd.constant("a"),
-        none_there=odd.constant(["z"]),
-        twice=odd.constant(["a", "a"]),
-        target=odd.constant(["a", "y"]),
-        empty=odd.constant([]),
-        numbers=odd.constant([1.5]),
+        text="a",
+        none_there=["z"],
+        twice=["a", "a"],
+        target=["a", "y"],
+        empty=[],
+        numbers=[1.5],
     ),
 )
 add(
     "Examples.of a source",
     acv.Examples.of,
-    lambda rng: {"source": frame(**data())},
-    source=odd.without(odd.OBJECTS, "string"),  # the name of a file: tests/rows/test_rows.py
+    {"source": frame()},
+    less="source: string",  # the name of a file: tests/rows/test_rows.py
 )
 add(
     "treecv, kept",
-    lambda cache: acv.treecv(learners.pegasos(3, 0.5), acv.Examples(**data()), 4, cache=cache),
-    lambda rng: {"cache": None},
-    cache=odd.kinds("refuse", number=odd.constant(3), array=odd.constant(np.ones(3))),
+    lambda cache: acv.treecv(PLAIN["learner"], EXAMPLES, 4, cache=cache),
+    {"cache": None},
+    cache=odd.always("refuse", number=3, array=np.ones(3)),
 )
 
 
@@ -175,7 +127,6 @@ def sgd():
 
 add(
     "learners.PartialFit",
-    lambda estimator: acv.kfold(learners.PartialFit(estimator), acv.Examples(**data()), 3),
-    lambda rng: {"estimator": sgd()},
-    estimator=odd.OBJECTS,
+    lambda estimator: acv.kfold(learners.PartialFit(estimator), EXAMPLES, 3),
+    {"estimator": sgd()},
 )

@@ -12,23 +12,3 @@ from .gaussian import (
 from .glm import GLM, GLMParams
 from .mixture import Mixture, MixtureParams
 from .network import NetworkParams, NeuralAutoRegression
-
-__all__ = [
-    "AutoRegression",
-    "AutoRegressionParams",
-    "Categorical",
-    "CategoricalParams",
-    "CovarianceParams",
-    "Emission",
-    "GLM",
-    "GLMParams",
-    "Gaussian",
-    "GaussianParams",
-    "Mixture",
-    "MixtureParams",
-    "NetworkParams",
-    "NeuralAutoRegression",
-    "Poisson",
-    "PoissonParams",
-    "normal",
-]

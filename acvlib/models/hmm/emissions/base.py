@@ -1,5 +1,6 @@
 """What an HMM asks of an emission, and what it has where a class does not say otherwise."""
 
+from functools import cached_property
 from typing import Any
 
 import autograd.numpy as anp
@@ -8,8 +9,10 @@ from autograd import grad, jacobian
 from autograd.differential_operators import make_jvp
 from autograd.tracer import isbox
 
-from ....checks import one_line
+from ....checks import one_line, real_array
+from ....declared import Check, Sizes
 from ..frames import Frames
+from ..parameters import Simplex
 
 NEGLIGIBLE = 1e-20  # an expected count that no sum of scores would show
 MAX_STEPS = 10  # of Newton's method in one M-step
@@ -18,6 +21,19 @@ ENOUGH = 1e-9  # gain of a step, relative to the loss, after which the next is n
 
 
 Factors = list[tuple[np.ndarray, np.ndarray]]  # signal (n, o) and inputs (n, i) of outer products
+
+
+class Pair(Check):
+    """Two numbers from these on, such as the shape and the scale, or rate, of a prior."""
+
+    def __init__(self, *least: float) -> None:
+        self.least = least
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> tuple[float, float]:
+        pair = real_array(name, value, 1)
+        if pair.shape != (2,) or (pair < self.least).any():
+            raise ValueError(f"{name} {pair}: must be shape and scale, or rate, from {self.least}")
+        return tuple(pair.tolist())
 
 
 class Emission:
@@ -113,7 +129,7 @@ class Emission:
         Those of the s shared parameters with all, and of the first of a state's groups of its own.
         """
 
-        def total(row, frames, mass):
+        def total(row: Any, frames: Any, mass: Any):
             return anp.dot(mass, self.log_density(row, frames))
 
         curvature = jacobian(grad(total))
@@ -123,6 +139,16 @@ class Emission:
             every = jacobian(lambda rows: self.minus_log_prior(rows)[1])(rows)
             matrices += np.einsum("kekf->kef", every)
         return matrices[:, : self.n_shared], matrices[:, self.n_shared :, self.n_shared :]
+
+    @cached_property
+    def _laws(self) -> dict[int, Simplex]:
+        return {}
+
+    def _law(self, n_states: int, n_entries: Any, concentration: float, fixed: Any = None):
+        """The `Simplex` of the log weights in the rows of all states, made once."""
+        if n_states not in self._laws:
+            self._laws[n_states] = Simplex((n_states, n_entries), concentration, fixed)
+        return self._laws[n_states]
 
     def check_optimum(self, rows: np.ndarray, expected: Any) -> None:
         """Raise `NoFiniteOptimum` where parameters run to infinity."""
@@ -153,7 +179,7 @@ class Emission:
     def _climbed(self, row, part):
         frames, mass = part
 
-        def loss(row):
+        def loss(row: Any):
             return self.minus_log_prior(row)[0] - mass @ self.log_densities(row, frames)[:, 0]
 
         value = loss(row)
@@ -192,7 +218,7 @@ def in_rows(array: np.ndarray) -> np.ndarray:
 
 def outer_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The outer product of each row of a (n, o) and of b (n, i), as a row (o i,)."""
-    return in_rows(a[:, :, None] * b[:, None, :])
+    return (a[:, :, None] * b[:, None, :]).reshape(len(a), a.shape[1] * b.shape[1])
 
 
 def alone(scores: np.ndarray) -> Factors:

@@ -1,16 +1,15 @@
 """Counts, x_tr | z_t = k ~ Poisson(rate_kr), and codes, x_t | z_t = k ~ Categorical(p_k)."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from ....checks import check_whole, real_array, real_number
-from ..frames import check_codes, local_means
+from ....declared import Number, Whole, declared
+from ..frames import Frames, check_codes, local_means
 from ..parameters import Simplex
-from .base import Emission, alone, numpy_of
+from .base import Emission, Pair, alone, numpy_of
 
 MOST = 10**5  # categories
 
@@ -27,6 +26,7 @@ class CategoricalParams(NamedTuple):
     probability: np.ndarray
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class Poisson(Emission):
     """A row: log rates (R,), independent. Rates ~ Gamma(shape, rate) of `rate_prior`.
@@ -34,67 +34,62 @@ class Poisson(Emission):
     (1, 0) is flat, shapes above 1 keep rates above 0.
     """
 
-    rate_prior: tuple[float, float] = (1.1, 0.01)
+    rate_prior: Annotated[tuple[float, float], Pair(1.0, 0.0)] = (1.1, 0.01)
     misses_channels = True
 
-    def __post_init__(self):
-        prior = real_array("rate_prior", self.rate_prior, 1)
-        if prior.shape != (2,) or prior[0] < 1.0 or prior[1] < 0.0:
-            raise ValueError(f"rate_prior {prior}: must be a shape from 1 and a rate from 0 on")
-        object.__setattr__(self, "rate_prior", tuple(prior.tolist()))
-
-    def prepared(self, x):
+    def prepared(self, x: np.ndarray):
         check_codes(x)
         return x
 
-    def state_shape(self, n_channels):
+    def state_shape(self, n_channels: int):
         return 1, n_channels
 
-    def unpack(self, rows, n_channels):
+    def unpack(self, rows: np.ndarray, n_channels: int):
         return PoissonParams(np.exp(rows))
 
-    def pack(self, named):
+    def pack(self, named: Any):
         return np.log(named.rate)
 
-    def minus_log_prior(self, rows):
+    def minus_log_prior(self, rows: Any):
         xp = numpy_of(rows)
         shape, rate = self.rate_prior
         terms = rate * xp.exp(rows)
         return xp.sum(terms - (shape - 1.0) * rows, axis=(-2, -1)), terms - (shape - 1.0)
 
-    def log_densities(self, rows, frames):
+    def log_densities(self, rows: Any, frames: Frames):
         xp = numpy_of(rows)
         known = gammaln(frames.x + 1.0).sum(axis=1, keepdims=True)
         linear = xp.dot(frames.x, xp.transpose(rows))
         return linear - xp.dot(frames.seen, xp.exp(xp.transpose(rows))) - known
 
-    def score_factors(self, rows, k, frames):
+    def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
         return alone(frames.x - frames.seen * np.exp(rows[k]))
 
-    def expected(self, rows, frames, mass):
+    def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray):
         """Sums of x, and how often a channel is seen, (K, R) both."""
         return mass.T @ frames.x, mass.T @ frames.seen
 
-    def slopes(self, rows, expected):
+    def slopes(self, rows: np.ndarray, expected: Any):
         sums, seen = expected
         return sums - seen * np.exp(rows)
 
-    def information(self, rows, expected, prior):
+    def information(self, rows: np.ndarray, expected: Any, prior: bool):
         curvature = (expected[1] + prior * self.rate_prior[1]) * np.exp(rows)
         matrices = curvature[:, :, None] * np.eye(rows.shape[1])
         return matrices[:, :0], matrices
 
-    def maximise(self, rows, expected):
+    def maximise(self, rows: np.ndarray, expected: Any):
         sums, seen = expected
         shape, rate = self.rate_prior
         return np.log((sums + shape - 1.0) / (seen + rate))
 
-    def features(self, frames):
+    def features(self, frames: Frames):
         """Square roots, whose variance does not depend on the rate, with those around a frame."""
         roots = np.sqrt(frames.x)
         return np.hstack([roots, local_means(roots, frames.starts)])
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class Categorical(Emission):
     """A row: log weights (C,) of the symbols, see `Simplex`; p_k ~ Dirichlet.
@@ -104,29 +99,22 @@ class Categorical(Emission):
     never shows, nan where free.
     """
 
-    n_categories: int | None = None
-    concentration: float = 1.1
+    n_categories: Annotated[int, Whole(1, MOST)] | None = None
+    concentration: Annotated[float, Number(least=1.0)] = 1.1
     fixed: Any = field(default=None, repr=False, compare=False)
     symbols: tuple[float, ...] | None = field(default=None, repr=False)
 
-    def __post_init__(self):
-        concentration = real_number("concentration", self.concentration, least=1.0)
-        object.__setattr__(self, "concentration", concentration)
-        if self.n_categories is not None:
-            n_categories = check_whole("n_categories", self.n_categories, 1, MOST)
-            object.__setattr__(self, "n_categories", n_categories)
-
-    def settled(self, x, inputs, weights):
+    def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         if x.shape[1] != 1:
             raise ValueError(f"{x.shape[1]} channels of codes: categorical emissions have one")
         check_codes(x)
         if self.symbols is not None:
             return self
-        symbols = np.unique(x[np.isfinite(x)]) if self.n_categories is None else self.n_categories
-        symbols = np.arange(float(symbols)) if np.ndim(symbols) == 0 else symbols
+        codes = np.unique(x[np.isfinite(x)])
+        symbols = codes if self.n_categories is None else np.arange(float(self.n_categories))
         return replace(self, n_categories=len(symbols), symbols=tuple(symbols.tolist()))
 
-    def prepared(self, x):
+    def prepared(self, x: np.ndarray):
         """The number of each symbol."""
         check_codes(x)
         symbols = np.array(self.symbols)
@@ -141,66 +129,59 @@ class Categorical(Emission):
     def has_zeros(self):
         return self.fixed is not None and bool((np.asarray(self.fixed) == 0.0).any())
 
-    @cached_property
-    def _laws(self):
-        return {}
-
     def law(self, n_states: int) -> Simplex:
         """Of all rows."""
-        if n_states not in self._laws:
-            shape = n_states, self.n_categories
-            self._laws[n_states] = Simplex(shape, self.concentration, self.fixed)
-        return self._laws[n_states]
+        return self._law(n_states, self.n_categories, self.concentration, self.fixed)
 
-    def state_shape(self, n_channels):
+    def state_shape(self, n_channels: int):
         return 1, self.n_categories
 
-    def kept(self, n_states, n_channels):
+    def kept(self, n_states: int, n_channels: int):
         return self.law(n_states).kept
 
-    def unpack(self, rows, n_channels):
+    def unpack(self, rows: np.ndarray, n_channels: int):
         return CategoricalParams(np.exp(self.law(len(rows)).log_p(rows)))
 
-    def pack(self, named):
+    def pack(self, named: Any):
         p = np.asarray(named.probability)
         return self.law(len(p)).weights(p, "probability")
 
-    def minus_log_prior(self, rows):
+    def minus_log_prior(self, rows: Any):
         law = self.law(rows.shape[-2])
         return law.minus_log_prior(law.log_p(rows))
 
-    def log_densities(self, rows, frames):
+    def log_densities(self, rows: Any, frames: Frames):
         return self.law(len(rows)).log_p(rows).T[_codes(frames)]
 
-    def score_factors(self, rows, k, frames):
+    def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
         law = self.law(len(rows))
         seen = np.eye(self.n_categories)[_codes(frames)] * law.free[k]
         shares = law.shares(np.exp(law.log_p(rows)))[k]
         return alone(seen - seen.sum(axis=1, keepdims=True) * shares)
 
-    def expected(self, rows, frames, mass):
+    def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray):
         """Counts of each code, (K, C)."""
         codes = _codes(frames)
         return np.array([np.bincount(codes, counts, self.n_categories) for counts in mass.T])
 
-    def slopes(self, rows, expected):
+    def slopes(self, rows: np.ndarray, expected: Any):
         law = self.law(len(rows))
         return law.score(expected, np.exp(law.log_p(rows)))
 
-    def information(self, rows, expected, prior):
+    def information(self, rows: np.ndarray, expected: Any, prior: bool):
         law = self.law(len(rows))
         counts = expected + prior * law.pseudo_counts
         matrices = law.information(counts, np.exp(law.log_p(rows)))
         return matrices[:, :0], matrices
 
-    def maximise(self, rows, expected):
+    def maximise(self, rows: np.ndarray, expected: Any):
         law = self.law(len(rows))
         return law.weights(law.rows(expected + law.pseudo_counts))
 
-    def check_optimum(self, rows, expected):
+    def check_optimum(self, rows: np.ndarray, expected: Any):
         self.law(len(rows)).check_optimum(expected)
 
-    def features(self, frames):
+    def features(self, frames: Frames):
         """How often each category occurs around a frame."""
         return local_means(np.eye(self.n_categories)[_codes(frames)], frames.starts)
 

@@ -9,16 +9,16 @@ Source: Ghosh et al. (2020), Eq. 17, which is `AutoRegression`.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ....checks import check_choice
-from .base import alone, in_rows, normal, numpy_of
-from .units import Moments, Standardised, checked_width, residual
+from ....declared import Flag, OneOf, Whole, declared
+from ..frames import Frames
+from .base import in_rows, normal, numpy_of
+from .units import Moments, Standardised, VariancePrior, Width, residual
 
 LOG_2PI = np.log(2.0 * np.pi)
-SHAPES = ("diag", "spherical", "full")
 
 
 class GaussianParams(NamedTuple):
@@ -36,16 +36,14 @@ class CovarianceParams(NamedTuple):
 
 
 class AutoRegressionParams(NamedTuple):
-    """sd, one number if all have one, or a covariance; coefficients (K, p, R, R): B_k^m;
-
-    intercept (K, R): b_k.
-    """
+    """sd or covariance, of all if tied; coefficients (K, p, R, R): B_k^m; intercept (K, R): b_k."""
 
     sd: Any
     coefficients: np.ndarray
     intercept: np.ndarray
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class Gaussian(Standardised):
     """Normal given the p frames before, of (x - centre) / scale, see `units.Standardised`.
@@ -59,17 +57,13 @@ class Gaussian(Standardised):
     tied: one C for all states; order: p.
     """
 
-    mean_scale: float = 100.0
-    variance_prior: tuple[float, float] = (1.0, 0.01)
-    covariance: str = "diag"
-    tied: bool = False
-    order: int = 0
+    mean_scale: Width = 100.0
+    variance_prior: VariancePrior = (1.0, 0.01)
+    covariance: Annotated[str, OneOf("diag", "spherical", "full")] = "diag"
+    tied: Flag = False
+    order: Annotated[int, Whole(0)] = 0
     centre: tuple[float, ...] | float | None = field(default=None, repr=False)
     scale: tuple[float, ...] | float | None = field(default=None, repr=False)
-
-    def __post_init__(self):
-        check_choice("covariance", self.covariance, SHAPES)
-        self.settle("mean_scale", order=0)
 
     @property
     def misses_channels(self):
@@ -106,11 +100,11 @@ class Gaussian(Standardised):
         n = len(self.scale)
         return self._shared.T @ np.eye(n * n)[np.ravel_multi_index(self._places, (n, n))]
 
-    @property
+    @cached_property
     def n_shared(self):
         return self._shared.shape[1] if self.tied and self.scale else 0
 
-    def state_shape(self, n_channels):
+    def state_shape(self, n_channels: int):
         q = self.order * n_channels + 1
         if self._is_isotropic:
             return n_channels, q  # the same for each row of W
@@ -136,7 +130,7 @@ class Gaussian(Standardised):
             [np.broadcast_to(spread, (len(weights), spread.shape[1])), in_rows(weights)]
         )
 
-    def unpack(self, rows, n_channels):
+    def unpack(self, rows: np.ndarray, n_channels: int):
         centre, scale = self._units
         P, weights = self._parts(rows)
         P = P[:1] if self.tied else P
@@ -153,7 +147,7 @@ class Gaussian(Standardised):
         kind = CovarianceParams if self.covariance == "full" else GaussianParams
         return kind(level, spread)
 
-    def pack(self, named):
+    def pack(self, named: Any):
         centre, scale = self._units
         n = len(scale)
         if self.order:
@@ -170,7 +164,7 @@ class Gaussian(Standardised):
         precision = np.linalg.inv(np.reshape(spread, (-1, n, n)) / np.outer(scale, scale))
         return self._rows(np.linalg.cholesky(precision), np.dstack([lags, level / scale]))
 
-    def minus_log_prior(self, rows):
+    def minus_log_prior(self, rows: Any):
         xp = numpy_of(rows)
         shape, scale = self.variance_prior
         m = self._shared.shape[1]
@@ -192,7 +186,7 @@ class Gaussian(Standardised):
         n = len(self.scale)
         return np.eye(n, self.order * n + 1) * (self.order > 0)
 
-    def log_densities(self, rows, frames):
+    def log_densities(self, rows: Any, frames: Frames):
         xp = numpy_of(rows)
         P, weights = self._parts(rows)
         logs = xp.log(xp.diagonal(P, axis1=-1, axis2=-2)) - np.log(self._units[1]) - 0.5 * LOG_2PI
@@ -202,30 +196,31 @@ class Gaussian(Standardised):
             squares.append(xp.einsum("nr,nr->n", gap, gap))
         return xp.dot(frames.seen, logs.T) - 0.5 * xp.stack(squares, axis=1)
 
-    def score_factors(self, rows, k, frames):
+    def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
         P, weights = (part[0] for part in self._parts(rows[k : k + 1]))
         gap = residual(weights, frames)
         u = gap @ P
         i, j = self._places
         by_spread = self._by_spread(P, gap[:, i] * u[:, j], frames.seen[:, i])
-        return [*alone(by_spread), (u @ P.T, frames.design)]
+        return [(by_spread, np.ones((len(u), 1))), (u @ P.T, frames.design)]
 
     def _by_spread(self, P, products, count):
         """Slopes by the parameters of P, of (x - W y) (x - W y)' P, and how often it is seen."""
         slopes = np.where(self._on, P[..., *self._places] * products - count, -products)
         return slopes @ self._shared
 
-    def expected(self, rows, frames, mass):
+    def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray):
         return Moments(self._parts(rows)[1], frames, mass)
 
-    def slopes(self, rows, expected):
+    def slopes(self, rows: np.ndarray, expected: Any):
         P, _ = self._parts(rows)
         i, j = self._places
         products = (expected.squares @ P)[:, i, j]
         by_spread = self._by_spread(P, products, expected.count[:, i])
-        return np.hstack([by_spread, in_rows(P @ P.swapaxes(1, 2) @ expected.met)])
+        by_weights = P @ P.swapaxes(1, 2) @ expected.met
+        return np.hstack([by_spread, by_weights.reshape(len(rows), -1)])
 
-    def information(self, rows, expected, prior):
+    def information(self, rows: np.ndarray, expected: Any, prior: bool):
         P, weights = self._parts(rows)
         k, n, q = weights.shape
         i, j = self._places
@@ -247,24 +242,20 @@ class Gaussian(Standardised):
         by_weights = by_weights.reshape(k, inner * q, inner * q)
         if prior:
             by_weights += self.mean_scale**-2 * np.eye(inner * q)
-            spread += np.eye(spread.shape[1]) * self._prior_curvature(rows)[:, None]
+            on = self._on[: spread.shape[1]]
+            tail = np.where(on, 2.0 * np.exp(-2.0 * rows[:, : len(on)] * on), 1.0)
+            once = (np.arange(k) == 0)[:, None] if self.tied else 1.0
+            spread += np.eye(len(on)) * (2.0 * self.variance_prior[1] * tail * once)[:, None]
         shared = np.concatenate([spread, across], axis=2)
         if self.tied:
             return shared, by_weights
         below = np.concatenate([across.swapaxes(1, 2), by_weights], axis=2)
         return shared[:, :0], np.concatenate([shared, below], axis=1)
 
-    def _prior_curvature(self, rows):
-        """Of minus the log prior by the parameters of P, (K, m)."""
-        spread = rows[:, : self._shared.shape[1]]
-        on = self._on[: spread.shape[1]]
-        curvature = 2.0 * self.variance_prior[1] * np.where(on, 2.0 * np.exp(-2.0 * spread * on), 1)
-        return curvature * (np.arange(len(rows)) == 0)[:, None] if self.tied else curvature
-
-    def maximise(self, rows, expected):
+    def maximise(self, rows: np.ndarray, expected: Any):
         """The M-step: W given C, then C given W (Meng and Rubin 1993)."""
         P, weights = self._parts(rows)
-        n = len(self.scale)
+        n = weights.shape[1]
         covariance = np.linalg.inv(P @ P.swapaxes(1, 2))
         if self.covariance == "full":  # each axis of C on its own, then each channel
             spreads, axes = np.linalg.eigh(covariance)
@@ -279,12 +270,9 @@ class Gaussian(Standardised):
         moves = np.linalg.solve(gram, groups.swapaxes(2, 3)).swapaxes(2, 3)
         weights = weights + axes @ moves.reshape(weights.shape)
         squares, _ = expected.about(weights)
-        return self._rows(self._likeliest(squares, expected.count), weights)
-
-    def _likeliest(self, squares, count):
-        """P of the C with the highest posterior density, given sums of squares and counts (K, .)"""
+        count = expected.count
         shape, scale = self.variance_prior
-        unit = np.eye(len(self.scale))
+        unit = np.eye(n)
         if self.covariance == "spherical":
             squares = squares.trace(axis1=1, axis2=2)[:, None, None] * unit
             count = count.sum(axis=1, keepdims=True)
@@ -293,12 +281,13 @@ class Gaussian(Standardised):
         if self.tied:
             squares, count = (part.sum(axis=0, keepdims=True) for part in (squares, count))
         spread = (squares + 2.0 * scale * unit) / (count[:, :, None] + 2.0 * (shape + 1.0))
-        return np.linalg.cholesky(np.linalg.inv(spread))
+        return self._rows(np.linalg.cholesky(np.linalg.inv(spread)), weights)
 
 
+@declared
 def AutoRegression(
     order: int = 1,
-    coefficient_sd: float = 1.0,
+    coefficient_sd: Width = 1.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
     **units: Any,
 ) -> Gaussian:
@@ -307,5 +296,4 @@ def AutoRegression(
     coefficient_sd: of the Normal([I, 0 ... 0, 0], coefficient_sd^2) prior of W; units: centre and
     scale.
     """
-    width = checked_width("coefficient_sd", coefficient_sd)
-    return Gaussian(width, variance_prior, "spherical", tied=True, order=order, **units)
+    return Gaussian(coefficient_sd, variance_prior, "spherical", tied=True, order=order, **units)

@@ -1,23 +1,21 @@
 """x_t | z_t = k, u_t ~ Bernoulli(1 / (1 + exp(-eta))) or Poisson(exp(eta)), eta = W_k [u_t, 1].
 
-A row: W_k (R, q) by rows, of inputs over their `scale`, less their `centre` if there is an
-intercept, the last of q.
+A row: W_k (R, q) by rows, of (inputs - centre) / scale, then of a 1.
 
 Source: Ashwood et al. (2022), Mice alternate between discrete strategies, Nature Neuroscience 25.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit, gammaln
 
-from ....checks import LARGEST, check_choice, check_whole, real_number
-from ..frames import check_codes, local_means
+from ....checks import LARGEST
+from ....declared import Number, OneOf, Whole, declared
+from ..frames import Frames, check_codes, local_means
 from .base import Emission, in_rows, normal, numpy_of
-
-FAMILIES = ("bernoulli", "poisson")
 
 
 class GLMParams(NamedTuple):
@@ -26,71 +24,61 @@ class GLMParams(NamedTuple):
     weights: np.ndarray
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class GLM(Emission):
     """Weights ~ Normal(0, weight_sd^2), with which a state that inputs part stays finite.
 
-    n_inputs: how many last columns of a sequence are inputs; centre, scale (q,): by default means
-    and sds of the inputs, so that no unit matters; the means are 0 without an intercept.
+    n_inputs: how many last columns of a sequence are inputs; centre, scale (n_inputs,): by default
+    means and sds of the inputs, so that no unit matters.
     """
 
-    family: str = "bernoulli"
-    n_inputs: int = 0
-    intercept: bool = True
-    weight_sd: float = 2.0
+    family: Annotated[str, OneOf("bernoulli", "poisson")] = "bernoulli"
+    n_inputs: Annotated[int, Whole(0)] = 0
+    weight_sd: Annotated[float, Number(above=1.0 / LARGEST)] = 2.0
     centre: tuple[float, ...] | None = field(default=None, repr=False)
     scale: tuple[float, ...] | None = field(default=None, repr=False)
 
-    def __post_init__(self):
-        check_choice("family", self.family, FAMILIES)
-        if self.intercept not in (True, False):
-            raise ValueError(f"intercept = {self.intercept!r:.60}: must be True or False")
-        check_whole("n_inputs", self.n_inputs, 0 if self.intercept else 1)
-        weight_sd = real_number("weight_sd", self.weight_sd, above=1.0 / LARGEST)
-        object.__setattr__(self, "weight_sd", weight_sd)
-
-    def settled(self, x, inputs, weights):
+    def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         if self.scale is not None:
             return self
         whole = np.isfinite(inputs).all(axis=1)
         centre = np.zeros(self.n_inputs)
         scale = np.ones(self.n_inputs)
         if self.n_inputs and weights[whole].sum() > 0.0:
-            mean = np.average(inputs[whole], axis=0, weights=weights[whole])
-            centre = mean if self.intercept else centre
+            centre = np.average(inputs[whole], axis=0, weights=weights[whole])
             squares = np.average((inputs[whole] - centre) ** 2, axis=0, weights=weights[whole])
             scale = np.where(squares > 0.0, np.sqrt(squares), 1.0)
         return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
 
-    def prepared(self, x):
+    def prepared(self, x: np.ndarray):
         check_codes(x, 2 if self.family == "bernoulli" else None)
         return x
 
-    def prepared_inputs(self, inputs):
+    def prepared_inputs(self, inputs: np.ndarray):
         return (inputs - np.array(self.centre)) / np.array(self.scale)
 
-    def state_shape(self, n_channels):
-        return 1, n_channels * (self.n_inputs + self.intercept)
+    def state_shape(self, n_channels: int):
+        return 1, n_channels * (self.n_inputs + 1)
 
-    def unpack(self, rows, n_channels):
+    def unpack(self, rows: np.ndarray, n_channels: int):
         return GLMParams(rows.reshape(len(rows), n_channels, -1) @ self._to_units())
 
-    def pack(self, named):
+    def pack(self, named: Any):
         return in_rows(named.weights @ np.linalg.inv(self._to_units()))
 
     def _to_units(self):
         """The matrix (q, q) that takes weights of scaled inputs to those of inputs."""
         scale = np.array(self.scale)
-        change = np.diag(np.append(1.0 / scale, np.ones(int(self.intercept))))
-        if self.intercept:
-            change[:-1, -1] = -np.array(self.centre) / scale
+        change = np.diag(np.append(1.0 / scale, 1.0))
+        change[:-1, -1] = -np.array(self.centre) / scale
         return change
 
-    def minus_log_prior(self, rows):
+    def minus_log_prior(self, rows: Any):
         value, slopes = normal(rows, 0.0, self.weight_sd**-2)
         return value.sum(axis=-1), slopes
 
-    def log_density(self, row, frames):
+    def log_density(self, row: Any, frames: Frames):
         xp = numpy_of(row)
         eta = self._eta(row, frames)
         if self.family == "bernoulli":
@@ -99,31 +87,27 @@ class GLM(Emission):
             terms = frames.x * eta - xp.exp(eta) - gammaln(frames.x + 1.0)
         return xp.sum(terms, axis=1)
 
-    def score_factors(self, rows, k, frames):
-        return [(frames.x - self._mean(rows[k], frames), self._design(frames))]
+    def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
+        return [(frames.x - self._mean(rows[k], frames), frames.design)]
 
-    def information(self, rows, expected, prior):
+    def information(self, rows: np.ndarray, expected: Any, prior: bool):
         matrices = []
         for row, (frames, mass) in zip(rows, expected, strict=True):
-            design = self._design(frames)
             mean = self._mean(row, frames)
             variance = mean * (1.0 - mean) if self.family == "bernoulli" else mean
-            blocks = [(design.T * (mass * each)) @ design for each in variance.T]
+            blocks = [(frames.design.T * (mass * each)) @ frames.design for each in variance.T]
             matrices.append(block_diag(*blocks) + prior * self.weight_sd**-2 * np.eye(len(row)))
         return np.zeros((len(rows), 0, rows.shape[1])), np.array(matrices)
 
-    def features(self, frames):
+    def features(self, frames: Frames):
         """Around a frame, the scores of one regression for all."""
         everyone = np.zeros(len(frames.x), int)
         pooled = self.start(frames, everyone, 1)
         return local_means(self.scores(pooled, 0, frames), frames.starts)
 
-    def _design(self, frames):
-        return frames.design if self.intercept else frames.design[:, :-1]
-
     def _eta(self, row, frames):
         weights = row.reshape((frames.n_channels, -1))
-        return numpy_of(row).dot(self._design(frames), weights.T)
+        return numpy_of(row).dot(frames.design, weights.T)
 
     def _mean(self, row, frames):
         eta = self._eta(row, frames)

@@ -4,13 +4,13 @@ A row: log weights (C,) to the last one's, which is 0, then the rows of the C co
 """
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from ....checks import check_whole, real_number
+from ....declared import Number, Whole, declared
+from ..frames import Frames
 from ..parameters import Simplex, log_softmax
 from ..starts import k_means
 from .base import Emission, alone, in_rows, likely, numpy_of
@@ -26,23 +26,21 @@ class MixtureParams(NamedTuple):
     component: Any
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class Mixture(Emission):
     """Of n_components each; weights ~ Dirichlet(concentration, ...)."""
 
-    n_components: int = 2
+    n_components: Annotated[int, Whole(1, MOST)] = 2
     component: Emission = field(default_factory=Gaussian)
-    concentration: float = 1.1
+    concentration: Annotated[float, Number(least=1.0)] = 1.1
 
     def __post_init__(self):
-        n_components = check_whole("n_components", self.n_components, 1, MOST)
-        object.__setattr__(self, "n_components", n_components)
         part = self.component
         if not isinstance(part, Emission) or part.order or getattr(part, "tied", False):
             raise TypeError(
                 f"component {part!r:.60}: an emission that looks back at none and shares nothing"
             )
-        real_number("concentration", self.concentration, least=1.0)
 
     @property
     def misses_channels(self):
@@ -52,36 +50,30 @@ class Mixture(Emission):
     def has_zeros(self):
         return self.component.has_zeros
 
-    def settled(self, x, inputs, weights):
+    def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         return replace(self, component=self.component.settled(x, inputs, weights))
 
-    def prepared(self, x):
+    def prepared(self, x: np.ndarray):
         return self.component.prepared(x)
 
-    def state_shape(self, n_channels):
+    def state_shape(self, n_channels: int):
         return 1, self.n_components * (1 + np.prod(self.component.state_shape(n_channels)))
-
-    @cached_property
-    def _laws(self):
-        return {}
 
     def law(self, n_states: int) -> Simplex:
         """Of the weights."""
-        if n_states not in self._laws:
-            self._laws[n_states] = Simplex((n_states, self.n_components), self.concentration)
-        return self._laws[n_states]
+        return self._law(n_states, self.n_components, self.concentration)
 
-    def kept(self, n_states, n_channels):
+    def kept(self, n_states: int, n_channels: int):
         inner = self.component.kept(n_states * self.n_components, n_channels)
         if inner is None:
             inner = np.ones(n_states * (self.state_shape(n_channels)[1] - self.n_components), bool)
         return np.hstack([self.law(n_states).kept, np.reshape(inner, (n_states, -1))])
 
-    def unpack(self, rows, n_channels):
+    def unpack(self, rows: np.ndarray, n_channels: int):
         log_weights, components = self._parts(rows)
         return MixtureParams(np.exp(log_weights), self.component.unpack(components, n_channels))
 
-    def pack(self, named):
+    def pack(self, named: Any):
         return self._packed(np.asarray(named.weight), self.component.pack(named.component))
 
     def _packed(self, weights, components):
@@ -95,14 +87,14 @@ class Mixture(Emission):
         components = rows[..., cut:].reshape((*lead, k * cut, size // cut - 1))
         return log_softmax(rows[..., :cut]), components
 
-    def minus_log_prior(self, rows):
+    def minus_log_prior(self, rows: Any):
         log_weights, components = self._parts(rows)
         of_weights, first = self.law(rows.shape[-2]).minus_log_prior(log_weights)
         value, slopes = self.component.minus_log_prior(components)
         joined = [first, slopes.reshape((*rows.shape[:-1], -1))]
         return value + of_weights, numpy_of(rows).concatenate(joined, axis=-1)
 
-    def log_densities(self, rows, frames):
+    def log_densities(self, rows: Any, frames: Frames):
         xp = numpy_of(rows)
         joint = self._joint(rows, frames)
         top = xp.max(joint, axis=2, keepdims=True)
@@ -118,7 +110,7 @@ class Mixture(Emission):
         """P(c | x_t, k), (n, K, C)."""
         return np.exp(log_softmax(self._joint(rows, frames)))
 
-    def score_factors(self, rows, k, frames):
+    def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
         scores = self._component_scores(rows, k, frames)
         shares = self._shares(rows[k : k + 1], frames)[:, 0]
         return alone(np.einsum("nc,cne->ne", shares, scores))
@@ -134,20 +126,20 @@ class Mixture(Emission):
             scores[c, :, place] = self.component.scores(components, k * cut + c, frames).T
         return scores
 
-    def expected(self, rows, frames, mass):
+    def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray):
         """Frames and counts of each state; expected counts of the components, and what they say."""
         by_component = mass[:, :, None] * self._shares(rows, frames)
         components = self._parts(rows)[1]
         inner = self.component.expected(components, frames, in_rows(by_component))
         return likely(frames, mass), by_component.sum(axis=0), inner
 
-    def slopes(self, rows, expected):
+    def slopes(self, rows: np.ndarray, expected: Any):
         _, counts, inner = expected
         log_weights, components = self._parts(rows)
         first = self.law(len(rows)).score(counts, np.exp(log_weights))
         return np.hstack([first, self.component.slopes(components, inner).reshape(len(rows), -1)])
 
-    def information(self, rows, expected, prior):
+    def information(self, rows: np.ndarray, expected: Any, prior: bool):
         """That of the components where they are known, less what not knowing them takes (Louis)."""
         parts, counts, inner = expected
         log_weights, components = self._parts(rows)
@@ -164,12 +156,12 @@ class Mixture(Emission):
             matrices[k] -= sum(_squares(*pair) for pair in pairs)
         return np.zeros((len(rows), 0, rows.shape[1])), np.array(matrices)
 
-    def check_optimum(self, rows, expected):
+    def check_optimum(self, rows: np.ndarray, expected: Any):
         _, counts, inner = expected
         self.law(len(rows)).check_optimum(counts)
         self.component.check_optimum(self._parts(rows)[1], inner)
 
-    def start(self, frames, labels, n_states):
+    def start(self, frames: Frames, labels: np.ndarray, n_states: int):
         """The frames of each state parted by K-means; by the prior alone where they are too few."""
         parts = np.zeros(len(labels), int)
         features = self.component.features(frames)
@@ -183,7 +175,7 @@ class Mixture(Emission):
         weights = counts.reshape(n_states, -1) + 1.0
         return self._packed(weights / weights.sum(axis=1, keepdims=True), components)
 
-    def maximise(self, rows, expected):
+    def maximise(self, rows: np.ndarray, expected: Any):
         """The M-step with components unknown, as states are."""
         _, counts, inner = expected
         law = self.law(len(rows))

@@ -7,14 +7,16 @@ Source: Ghosh et al. (2020), Eq. 18.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve
 
+from ....declared import Count, declared
+from ..frames import Frames
 from .base import alone, normal, numpy_of, outer_rows
 from .gaussian import LOG_2PI
-from .units import Standardised
+from .units import Standardised, VariancePrior, Width
 
 
 class NetworkParams(NamedTuple):
@@ -25,6 +27,7 @@ class NetworkParams(NamedTuple):
     outer: np.ndarray
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class NeuralAutoRegression(Standardised):
     """A network of one hidden layer for each state; every weight ~ Normal(0, weight_sd^2).
@@ -33,20 +36,17 @@ class NeuralAutoRegression(Standardised):
     `units.Standardised`.
     """
 
-    order: int = 1
-    n_hidden: int = 12
-    weight_sd: float = 1.0
-    variance_prior: tuple[float, float] = (1.0, 0.01)
+    order: Count = 1
+    n_hidden: Count = 12
+    weight_sd: Width = 1.0
+    variance_prior: VariancePrior = (1.0, 0.01)
     centre: tuple[float, ...] | float | None = field(default=None, repr=False)
     scale: tuple[float, ...] | float | None = field(default=None, repr=False)
     n_shared = 1
     common_scale = True
     maximise = None  # has no closed form: `fit` climbs by L-BFGS
 
-    def __post_init__(self):
-        self.settle("weight_sd", order=1, n_hidden=1)
-
-    def state_shape(self, n_channels):
+    def state_shape(self, n_channels: int):
         n_inner = self.n_hidden * (self.order * n_channels + 1)
         return 1, n_inner + n_channels * (self.n_hidden + 1)
 
@@ -63,7 +63,7 @@ class NeuralAutoRegression(Standardised):
         """(H + 1,) which weight of the outer layer is the intercept's."""
         return np.arange(self.n_hidden + 1) == self.n_hidden
 
-    def unpack(self, rows, n_channels):
+    def unpack(self, rows: np.ndarray, n_channels: int):
         centre, scale = self._units
         inner, outer = self._weights(rows)
         lags = inner[:, :, :-1] / np.tile(scale, self.order)
@@ -71,7 +71,7 @@ class NeuralAutoRegression(Standardised):
         outer = outer * scale[:, None] + centre[:, None] * self._ones
         return NetworkParams(scale[0] * np.exp(rows[0, 0]), np.dstack([lags, level]), outer)
 
-    def pack(self, named):
+    def pack(self, named: Any):
         centre, scale = self._units
         lags = named.inner[:, :, :-1]
         level = named.inner[:, :, -1] + lags @ np.tile(centre, self.order)
@@ -81,7 +81,7 @@ class NeuralAutoRegression(Standardised):
         parts = np.full((k, 1), np.log(named.sd / scale[0])), inner, outer / scale[:, None]
         return np.hstack([np.reshape(part, (k, -1)) for part in parts])
 
-    def minus_log_prior(self, rows):
+    def minus_log_prior(self, rows: Any):
         xp = numpy_of(rows)
         shape, scale = self.variance_prior
         first = (np.arange(rows.shape[-2]) == 0)[:, None]  # once, not for each state
@@ -99,17 +99,17 @@ class NeuralAutoRegression(Standardised):
         h = xp.concatenate([h, np.ones((len(frames.x), 1))], axis=1)
         return h, frames.x - xp.dot(h, outer.T)
 
-    def log_densities(self, rows, frames):
+    def log_densities(self, rows: Any, frames: Frames):
         xp = numpy_of(rows)
         columns = []
         constant = np.log(self.scale).sum() + 0.5 * frames.n_channels * LOG_2PI
-        for row, *weights in zip(rows, *self._weights(rows), strict=True):
-            _, gap = self._passed(*weights, frames)
+        for row, inner, outer in zip(rows, *self._weights(rows), strict=True):
+            _, gap = self._passed(inner, outer, frames)
             squares = 0.5 * xp.exp(-2.0 * row[0]) * xp.einsum("nr,nr->n", gap, gap)
             columns.append(-squares - frames.n_channels * row[0] - constant)
         return xp.stack(columns, axis=1)
 
-    def score_factors(self, rows, k, frames):
+    def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
         row = rows[k]
         inner, outer = (part[0] for part in self._weights(row[None]))
         h, gap = self._passed(inner, outer, frames)
@@ -118,7 +118,7 @@ class NeuralAutoRegression(Standardised):
         spread = np.einsum("nr,nr->n", signal, gap) - frames.n_channels
         return [*alone(spread[:, None]), (back, frames.design), (signal, h)]
 
-    def information(self, rows, expected, prior):
+    def information(self, rows: np.ndarray, expected: Any, prior: bool):
         """sum_t m (D'D - residual d2 mean), D the mean's derivative by a state's weights."""
         pairs = zip(rows, expected, strict=True)
         matrices = np.array([self._curvature(row, *part) for row, part in pairs])
@@ -154,7 +154,7 @@ class NeuralAutoRegression(Standardised):
         out[cut:, :cut] = out[:cut, cut:].T
         return out
 
-    def start(self, frames, labels, n_states):
+    def start(self, frames: Frames, labels: np.ndarray, n_states: int):
         """A small random inner layer, and ridge regressions of each state's frames on it."""
         rng = np.random.default_rng(0)
         n_inputs = frames.design.shape[1]

@@ -2,53 +2,52 @@
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ....checks import LARGEST, check_whole, real_array, real_number
+from ....checks import LARGEST, real_array, real_number
+from ....declared import Check, Sizes
 from ..frames import Frames
-from .base import Emission, likely
+from .base import Emission, Pair, likely
 
-FLAT = (-1.0, 0.0)  # the `variance_prior` that says nothing
-ENOUGH = 1e-9  # an expected count that second derivatives take: see `curvature.THRESHOLD`
+FLAT = (-1.0, 0.0)  # shape and scale of the inverse Gamma law that says nothing
+ENOUGH = 1e-11  # an expected count that second derivatives take: see `curvature.THRESHOLD`
+
+
+class WidthCheck(Check):
+    """An sd above 0, or infinity for a flat prior."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> float:
+        flat = isinstance(value, float) and value == np.inf
+        return value if flat else real_number(name, value, above=1.0 / LARGEST)
+
+
+Width = Annotated[float, WidthCheck()]
+VariancePrior = Annotated[tuple[float, float], Pair(*FLAT)]
 
 
 class Standardised(Emission):
     """Densities of (x - centre) / scale, in whose units priors are.
 
     Where centre and scale are None, the model takes the median and the interquartile range over
-    1.349 of what it observes, a site of weight 2 counted twice. A variance_prior is the shape and
-    scale of an inverse Gamma law; FLAT says nothing.
+    1.349 of what it observes, a site of weight 2 counted twice.
     """
 
-    variance_prior: tuple[float, float]
     centre: tuple[float, ...] | float | None
     scale: tuple[float, ...] | float | None
     common_scale = False  # whether all channels are scaled by the largest of their ranges
 
-    def settle(self, width: str, **counts: int) -> None:
-        """Check the settings: an sd by name, and whole numbers, given the least."""
-        checked: dict[str, Any] = {width: checked_width(width, getattr(self, width))}
-        for name, least in counts.items():
-            checked[name] = check_whole(name, getattr(self, name), least)
-        prior = real_array("variance_prior", self.variance_prior, 1)
-        if prior.shape != (2,) or (prior < FLAT).any():
-            raise ValueError(
-                f"variance_prior {prior}: must be shape and scale, from {FLAT}, flat, on"
-            )
-        checked["variance_prior"] = tuple(prior.tolist())
-        if self.centre is not None or self.scale is not None:
-            units = real_array("centre and scale", [self.centre, self.scale])
-            if (units[1] < 1.0 / LARGEST).any():
-                raise ValueError(f"scale {units[1]} must be above {1.0 / LARGEST}")
-            checked["centre"], checked["scale"] = (
-                tuple(unit) if np.ndim(unit) else unit for unit in units.tolist()
-            )
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+    def __post_init__(self):
+        if self.centre is None and self.scale is None:
+            return
+        units = real_array("centre and scale", [self.centre, self.scale])
+        if (units[1] < 1.0 / LARGEST).any():
+            raise ValueError(f"scale {units[1]} must be above {1.0 / LARGEST}")
+        centre, scale = (tuple(unit) if np.ndim(unit) else unit for unit in units.tolist())
+        self.__dict__.update(centre=centre, scale=scale)
 
-    def settled(self, x, inputs, weights):
+    def settled(self: Any, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         """With centre and scale of the observed frames, unless it has some."""
         n = x.shape[1]
         if self.centre is None:
@@ -65,15 +64,9 @@ class Standardised(Emission):
         """Centre and scale as arrays (2, R)."""
         return np.array([self.centre, self.scale])
 
-    def prepared(self, x):
+    def prepared(self, x: np.ndarray):
         """(x - centre) / scale."""
         return (x - self._units[0]) / self._units[1]
-
-
-def checked_width(name: str, width: Any) -> float:
-    """An sd by name: a number above 0, or infinity for a flat prior."""
-    flat = isinstance(width, float) and width == np.inf
-    return width if flat else real_number(name, width, above=1.0 / LARGEST)
 
 
 def units_of(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

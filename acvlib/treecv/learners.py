@@ -1,26 +1,149 @@
-"""Learners without targets: mini-batch K-means, and density estimation by a histogram."""
+"""Learners for `treecv`: compiled ones, and whatever scikit-learn has with `partial_fit`."""
 
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 from numba import njit
 
-from ...checks import check_whole, real_array, real_number
-from ..learner import FASTMATH, MOST, CompiledLearner
+from ..declared import Count, Positive, Real, Whole, declared
+from .learner import MOST, CompiledLearner, PartialFit
 
-_jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
+__all__ = ["PartialFit", "histogram", "k_means", "lsqsgd", "pegasos"]
+
+Features = Annotated[int, Whole(1, MOST)]
+Corner = Annotated[np.ndarray, Real("d")]
+# Sums may be reordered, which lets dot products use wide registers; always in the same way.
+_jit = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 
 
-def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLearner:
+@declared
+def pegasos(n_features: Features, regularization: Positive = 1e-6) -> CompiledLearner:
+    """Train a linear support vector machine; loss: misclassification, 0 or 1.
+
+    With lambda the regularisation and w_1 = 0, row t takes w_t to
+
+        w_(t+1) = (1 - 1/t) w_t + [y_t w_t.x_t < 1] y_t x_t / (lambda t),
+
+    so that V_t = lambda t w_(t+1) is the plain sum of y x over the rows that violated the margin.
+    State: V (d,), then t. The model is the last hypothesis, without bias and without projection.
+
+    regularization : lambda > 0; 1e-6 in Joulani et al. (2015), Section 5.
+
+    Source: Shalev-Shwartz et al. (2011).
+    """
+    return CompiledLearner(
+        name=f"pegasos({n_features}, regularization={regularization})",
+        n_features=n_features,
+        initial=np.zeros(n_features + 1),
+        constants=np.array([regularization]),
+        update_kernel=_pegasos_update,
+        loss_kernel=_pegasos_loss,
+        needs="labels y of -1 and 1",
+        validate=_check_labels,
+    )
+
+
+def _check_labels(X, y):
+    bad = abs(y) != 1.0
+    if bad.any():
+        row = np.argmax(bad)
+        raise ValueError(f"label {y[row]:g} of row {row}: labels are -1 and 1")
+
+
+@_jit
+def _margin(states, at, X, y, row):
+    """y V.x, which is lambda (t - 1) times the margin at row t."""
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += states[at, j] * X[row, j]
+    return y[row] * total
+
+
+@_jit
+def _pegasos_update(states, at, constants, X, y, rows, start, stop):
+    d = X.shape[1]
+    seen = states[at, d]
+    for i in range(start, stop):
+        row = rows[i]
+        margin = _margin(states, at, X, y, row)
+        if margin < constants[0] * seen or seen == 0.0:  # w_1 = 0 violates every margin
+            for j in range(d):
+                states[at, j] += y[row] * X[row, j]
+        seen += 1.0
+    states[at, d] = seen
+
+
+@_jit
+def _pegasos_loss(states, at, constants, X, y, start, stop, out):
+    for i in range(start, stop):
+        out[i] = 1.0 if _margin(states, at, X, y, i) <= 0.0 else 0.0
+
+
+@declared
+def lsqsgd(n_features: Features, step: Positive) -> CompiledLearner:
+    """Train least squares by robust stochastic approximation; loss: squared error.
+
+        w_(t+1) = P(w_t - alpha 2 (w_t.x_t - y_t) x_t),    w_1 = 0,
+
+    P the projection on the unit ball; the model is the mean of w_1, ..., w_t. State: w (d,), the
+    sum of iterates (d,), then t.
+
+    step : alpha > 0; n^(-1/2) for n rows in Joulani et al. (2015), Section 5.
+
+    Source: Nemirovski et al. (2009), Section 2.2.
+    """
+    return CompiledLearner(
+        name=f"lsqsgd({n_features}, step={step:.3g})",
+        n_features=n_features,
+        initial=np.zeros(2 * n_features + 1),
+        constants=np.array([step]),
+        update_kernel=_lsqsgd_update,
+        loss_kernel=_lsqsgd_loss,
+        needs="targets y",
+    )
+
+
+@_jit
+def _lsqsgd_update(states, at, constants, X, y, rows, start, stop):
+    d = X.shape[1]
+    for i in range(start, stop):
+        row = rows[i]
+        prediction = square = 0.0
+        for j in range(d):
+            prediction += states[at, j] * X[row, j]
+        slope = 2.0 * constants[0] * (y[row] - prediction)
+        for j in range(d):
+            states[at, d + j] += states[at, j]
+            states[at, j] += slope * X[row, j]
+            square += states[at, j] * states[at, j]
+        if square > 1.0:
+            shrink = 1.0 / np.sqrt(square)
+            for j in range(d):
+                states[at, j] *= shrink
+    states[at, 2 * d] += stop - start
+
+
+@_jit
+def _lsqsgd_loss(states, at, constants, X, y, start, stop, out):
+    d = X.shape[1]
+    for i in range(start, stop):
+        total = 0.0
+        for j in range(d):
+            total += states[at, d + j] * X[i, j]
+        out[i] = (total / states[at, 2 * d] - y[i]) ** 2
+
+
+@declared
+def k_means(n_features: Features, n_clusters: Count, batch_size: Count = 1) -> CompiledLearner:
     """Move K centres, at first the first K rows, towards each batch at the rate 1 / rows had.
 
     Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). Rows of a batch
     that is not complete wait in the state, as sums: centres (K, d), their counts (K,), waiting sums
     (K, d), waiting counts (K,), rows seen. Source: Sculley (2010).
     """
-    n_features = check_whole("n_features", n_features, 1, MOST)
-    n_clusters = check_whole("n_clusters", n_clusters, 1, MOST // n_features)
-    check_whole("batch_size", batch_size, 1)
+    if n_clusters > MOST // n_features:
+        raise ValueError(f"n_clusters = {n_clusters} of {n_features} features: more than fit")
     return CompiledLearner(
         name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",
         n_features=n_features,
@@ -107,8 +230,9 @@ def _k_means_loss(states, at, constants, X, y, start, stop, out):
         _, out[i] = _nearest(centres, n_centres, X, i)
 
 
+@declared
 def histogram(
-    lower: np.ndarray, upper: np.ndarray, n_bins: int, pseudo_count: float = 0.5
+    lower: Corner, upper: Corner, n_bins: Count, pseudo_count: Positive = 0.5
 ) -> CompiledLearner:
     """Estimate f(x) = (c(b) + a) / ((n + a B) v), b the cell of x; loss: -log f(x) (Table 1).
 
@@ -116,11 +240,7 @@ def histogram(
     count in the cell nearest to them. State: the counts c (B,), then n. The order of rows does not
     matter: TreeCV is standard cross-validation. pseudo_count : a > 0, added to every cell.
     """
-    lower = np.atleast_1d(real_array("lower", lower))
-    upper = np.atleast_1d(real_array("upper", upper))
-    pseudo_count = real_number("pseudo_count", pseudo_count, above=0.0)
-    n_bins = check_whole("n_bins", n_bins, 1)
-    if lower.shape != upper.shape or lower.ndim > 1 or not len(lower) or not (lower < upper).all():
+    if not (lower < upper).all():
         raise ValueError(f"lower {lower} < upper {upper} must hold, for each feature")
     if n_bins ** len(lower) > MOST:
         raise ValueError(f"{n_bins}^{len(lower)} cells: at most {MOST} fit into memory")

@@ -1,0 +1,181 @@
+"""What the book adds to the papers: certificates, marks, futures, influence, tuning."""
+
+import numpy as np
+from matplotlib.collections import PathCollection
+from matplotlib.dates import ConciseDateFormatter
+
+from acvlib.plots import RUNGS, Style
+
+from .maps import areas, outline
+from .style import COLOURS
+
+SMALLEST = 1e-4  # errors below are drawn there
+
+
+def estimated_errors(ax, table, limit):
+    """The larger of a fold's two estimated errors against the larger true one, logarithmic."""
+    true = np.maximum(table.theta_error, table.loss_error)
+    largest = 1e3
+    style = {"ls": ":", "color": "black", "lw": 1}
+    ax.plot([SMALLEST, largest], [SMALLEST, largest], "--", color="black", lw=1)
+    ax.axhline(limit, **style)
+    ax.axvline(limit, **style)
+    style = RUNGS[table.method.iloc[0]]
+    ax.plot(
+        np.clip(true, SMALLEST, largest),
+        np.clip(table.estimate, SMALLEST, largest),
+        style.marker,
+        ms=3,
+        alpha=0.5,
+        color=style.colour,
+        mec="none",
+        rasterized=True,
+    )
+    ax.set(xscale="log", yscale="log", xlabel="true error", ylabel="estimated error")
+    return ax
+
+
+def objective_and_bound(ax, curves):
+    """A fold's objective, the bound below it, the ball that holds its minimum, and the minimum."""
+    theta = curves["theta"]
+    ax.plot(theta, curves["objective"], color="#00838f", lw=2, label="the fold's objective")
+    ax.plot(theta, curves["bound"], "--", color="#6d4c41", label="proved to lie below it")
+    ax.axvspan(*curves["ball"], color="#9e9d24", alpha=0.25, lw=0, label="holds the refit")
+    ax.plot(curves["fit"], 0.0, "o", color="#222222", label="the full fit: gradient, curvature")
+    order = np.argsort(theta)
+    at = {
+        name: np.interp(curves[name], theta[order], curves["objective"][order])
+        for name in ("step", "refit")
+    }
+    ax.plot(curves["step"], at["step"], "s", color="#9e9d24", mfc="none", label="Newton step")
+    ax.plot(curves["refit"], at["refit"], "*", ms=11, color="#e57373", label="exact refit")
+    low = curves["objective"].min()
+    ax.set(ylim=(1.7 * low, -2.2 * low), xlabel="parameter", ylabel="objective less the full fit's")
+    return ax
+
+
+def bound_and_true(ax, checked):
+    """Each certified fold's bound against its true error, in standard errors; two certificates."""
+    smallest = 1e-9
+    for name, colour in (("", "#6d4c41"), ("sharp", "#00838f")):
+        found = checked[name]
+        seen = found.certificate.certified
+        true = np.maximum(found.errors[seen], smallest)
+        label = {"": "from the full fit", "sharp": "from each fold's own parameters"}[name]
+        bound = np.maximum(found.certificate.theta_errors[seen], smallest)
+        ax.plot(true, bound, "o", ms=3, alpha=0.5, mec="none", color=colour, label=label)
+    ends = np.array([smallest, true.max()])
+    ax.plot(ends, ends, "--", color="#222222", lw=1)
+    ax.set(xscale="log", yscale="log", xlabel="true error (standard errors)", ylabel="proved bound")
+    return ax
+
+
+def certified_by(ax, table, value):
+    """A value against n / D, a line a family and ridge."""
+    for (family, ridge), rows in table.groupby(level=["family", "ridge"]):
+        style = {"logistic": "-", "poisson": "--"}[family]
+        numbers = rows.index.get_level_values("n / D")
+        label = f"{family}, ridge {ridge:g}"
+        ax.plot(numbers, rows[value].astype(float), style, marker="o", ms=4, label=label)
+    ax.set(xscale="log", xlabel="rows a parameter, n / D")
+    return ax
+
+
+SCHEMES = {
+    "nothing": RUNGS["no_adjustment"],
+    "weekly": Style("one refit a week", COLOURS[0], "<"),
+    "psis": Style("PSIS-LFO's scheme", COLOURS[3], "h"),
+    "2 refits": Style("leave_future_out, two refits", COLOURS[4], "^"),
+    "ours": Style("leave_future_out", COLOURS[1], ">"),
+}
+
+
+def moving_params(ax, times, values, refits):
+    """One parameter at every origin by each scheme; refits: (times, values) as marks."""
+    for name, numbers in values.items():
+        style = SCHEMES[name]
+        ax.plot(times, numbers, color=style.colour, label=style.label, lw=1.2)
+    exact = RUNGS["exact"]
+    ax.plot(*refits, ls="none", ms=4, zorder=3, **exact.look)
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(ax.xaxis.get_major_locator()))
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15))
+    return ax
+
+
+def errors_by_price(ax, table, exact_seconds):
+    """Median error of a score against seconds, one mark a scheme."""
+    for name, row in table.iterrows():
+        ax.plot(row.seconds, row.loss, ls="none", ms=7, **SCHEMES[name].look)
+    colour = RUNGS["exact"].colour
+    ax.axvline(exact_seconds, color=colour, ls=":", lw=1, label="refitting each")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15))
+    ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel="median error of a score (nats)")
+    ax.set_xlim(0.2 * table.seconds.min(), 5.0 * exact_seconds)
+    ax.set_ylim(0.3 * table.loss.min(), 3.0 * table.loss.max())
+    return ax
+
+
+SETS = {
+    "one_shot": Style("one shot", COLOURS[3], "^"),
+    "greedy": Style("greedy", COLOURS[1], "d"),
+}
+
+
+def predicted_and_exact(ax, table):
+    """The change of a conclusion by refits against the sum of the psi, one mark a setting."""
+    for method, style in SETS.items():
+        predicted = table[f"{method}_linear"]
+        exact = table[f"{method}_exact"]
+        ax.plot(predicted, exact, ls="none", ms=5, alpha=0.8, **style.look)
+    top = float(np.max(table[["one_shot_linear", "one_shot_exact", "greedy_exact"]]))
+    ax.plot([0, top], [0, top], "--", color="black", lw=1)
+    ax.set(xlabel="predicted change (standard errors)", ylabel="change by a refit")
+    ax.legend()
+    return ax
+
+
+def influential_areas(ax, data, psi, sites, label):
+    """A map of psi, in which the chosen areas have a dark outline."""
+    most = np.nanmax(np.abs(psi))
+    areas(ax, data, psi, label, "PuOr_r", vmin=-most, vmax=most)
+    chosen = [outline(data.outlines[site]) for site in sites]
+    ax.add_collection(PathCollection(chosen, facecolors="none", edgecolors="black", lw=1.2))
+    return ax
+
+
+SEARCHES = {
+    "start": Style("start", "0.4", "s"),
+    "grid": Style("grid", COLOURS[3], "^"),
+    "random": Style("random search", COLOURS[0], "<"),
+    "one": Style("one factor for all", COLOURS[4], "v"),
+    "tune": Style("tune", COLOURS[1], "o"),
+}
+
+
+def search_progress(ax, curves):
+    """Median of the least loss so far, and the middle half of the draws, against the price."""
+    for name, values in curves.items():
+        price = np.arange(1, values.shape[1] + 1)
+        known = np.isfinite(values).all(axis=0)
+        low, middle, high = np.quantile(values[:, known], [0.25, 0.5, 0.75], axis=0)
+        style = SEARCHES[name]
+        ax.plot(price[known], middle, color=style.colour, label=style.label)
+        ax.fill_between(price[known], low, high, color=style.colour, alpha=0.15, lw=0)
+    ax.set(xlabel="exact cross-validations paid", ylabel="loss above the least found (s.e.)")
+    ax.set_ylim(-0.2, 6.0)
+    ax.legend()
+    return ax
+
+
+def chosen_on_test(ax, table):
+    """Test loss above tune's against cross-validated loss above tune's, one mark a draw."""
+    for name, own in table.groupby("search", sort=False):
+        if name != "tune":
+            ax.plot(own.loss, own.test, ls="none", ms=5, alpha=0.8, **SEARCHES[name].look)
+    ax.axhline(0.0, color="black", lw=1)
+    ax.axvline(0.0, color="black", lw=1)
+    ax.set(
+        xlabel="cross-validated loss above tune's (s.e.)", ylabel="test loss above tune's (s.e.)"
+    )
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    return ax
