@@ -59,6 +59,17 @@ def check_contents(wheel):
     print(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size / 1024:.0f} kB")
 
 
+def interpreter(version):
+    """A Python of this version that runs, on the PATH or brought by pyenv; None if absent."""
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return sys.executable
+    brought = Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")
+    for candidate in (shutil.which(f"python{version}"), *brought):
+        if candidate and not subprocess.run([candidate, "-c", ""], capture_output=True).returncode:
+            return candidate
+    return None
+
+
 def use(wheel, python, folder):
     """Install and run in an environment of its own; the first failure ends the check."""
     subprocess.run([python, "-m", "venv", folder], check=True)
@@ -84,8 +95,7 @@ def main():
         wheel = build(folder)
         check_contents(wheel)
         for version in PYTHONS:
-            here = version == f"{sys.version_info.major}.{sys.version_info.minor}"
-            python = sys.executable if here else shutil.which(f"python{version}")
+            python = interpreter(version)
             print(f"Python {version}: {python or 'not here, skipped'}", flush=True)
             if python:
                 use(wheel, python, folder / version)

@@ -12,7 +12,7 @@ from acvlib.fit import fit
 from acvlib.folds import k_fold
 from acvlib.methods.exact import exact
 from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.models import ManifoldEnergy, RBFAffinity
+from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity
 
 CALLS, PATIENCE = 20, 6.0  # calls of each way; no more calls or folds after so many seconds,
 LEAST = 2  # but this many of both, as one fold may take twice as long as the next
@@ -65,7 +65,11 @@ def medians(table):
 def without(model, fold):
     """The model of all points but the fold's, made anew."""
     kept = np.setdiff1d(np.arange(model.n_sites), fold)
-    alike = RBFAffinity(model.energy.affinity.points[kept], model.energy.affinity.sigma)
+    alike = model.energy.affinity
+    if isinstance(alike, GraphAffinity):
+        alike = GraphAffinity(alike.matrix[kept][:, kept])
+    else:
+        alike = RBFAffinity(alike.points[kept], alike.sigma)
     energy = ManifoldEnergy(model.energy.features[kept], alike)
     return replace(model, energy=energy, y=model.y[kept])
 
