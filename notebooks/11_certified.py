@@ -222,7 +222,7 @@ ledger.record_draws("beyond.certify.kfold.sharp.width", sharpest)
 
 # %%
 table = certified.given_table(models, 2000 if paper else 60, rng)
-table.drop(columns="violations").round(4)
+table.drop(columns="violations").T.round(4)
 
 # %% tags=["remove-cell"]
 a9a = models["a9a"][1]

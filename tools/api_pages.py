@@ -40,7 +40,7 @@ def directive(place):
     if inspect.isclass(thing):
         kind = "exception" if issubclass(thing, BaseException) else "class"
         members = "   :members:\n"
-    return f".. auto{kind}:: {place}\n{members}\n.. autolink-examples:: {place}\n   :collapse:\n"
+    return f".. auto{kind}:: {place}\n{members}\n.. autolink-examples:: {place}\n"
 
 
 def places_of(entry):

@@ -170,6 +170,7 @@ def main(folder):
         return
     folder = Path(folder).resolve()
     site, pages = f"{folder.as_uri()}/", sorted(path.name for path in folder.glob("*.html"))
+    pages.remove("404.html")  # a server alone shows it, at any depth: its addresses are absolute
     with browser() as driver:
         script = axe_script()
         results = {page: faults(driver, site, page, script) for page in pages}
