@@ -169,8 +169,8 @@ def main(folder):
         print("browser check skipped: it needs Debian's chromium and chromium-driver")
         return
     folder = Path(folder).resolve()
-    site, pages = f"{folder.as_uri()}/", sorted(path.name for path in folder.glob("*.html"))
-    pages.remove("404.html")  # a server alone shows it, at any depth: its addresses are absolute
+    site, names = f"{folder.as_uri()}/", {path.name for path in folder.glob("*.html")}
+    pages = sorted(names - {"404.html"})  # which a server alone shows: its addresses are absolute
     with browser() as driver:
         script = axe_script()
         results = {page: faults(driver, site, page, script) for page in pages}
