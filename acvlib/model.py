@@ -52,12 +52,12 @@ class ModelDefaults:
     """What a model may say of itself, and what holds where it says nothing.
 
     observed (n_sites,): False where a site is missing and can be in no fold; sites: what they are,
-    such as "rows" or "steps": folds of others are refused; convex: F is convex in params, at the
-    weights of any fold, so that Newton's method finds its minimum from any start; quadratic: it
-    does so in one step; normalised: F divides by the sum of the weights, so that omitting sites
-    takes no curvature away; restart_points(rng, n): a list of n points to fit from, for a model
-    that knows better than n times initial_params; further_starts(): points to fit from before the
-    fit is refused because its optimum is at infinity; matched(params, others): params (D,) of the
+    such as "rows" or "steps": folds of others are refused; convex: F at w = 1 is convex in params,
+    so that Newton's method finds its minimum from any start; quadratic: it does so in one step;
+    normalised: F divides by the sum of the weights, so that omitting sites takes no curvature away;
+    restart_points(rng, n): a list of n points to fit from, for a model that knows better than n
+    times initial_params; further_starts(): points to fit from before the fit is refused because its
+    optimum is at infinity; matched(params, others): params (D,) of the
     same law with its states numbered as those of others.
     """
 

@@ -83,6 +83,8 @@ class _Lockstep:
         borrowed: the Hessians are not the folds' own, and prove nothing but of an equation.
         """
         found = self.found
+        if self.convex and np.any(hessians.indefinite):
+            self._look_at_values()
         unproved = borrowed and self.precision is None
         found.indefinite[part] = hessians.indefinite
         sound = ~found.indefinite[part] & (not unproved)
@@ -130,6 +132,12 @@ class _Lockstep:
                 asks[taken] |= drift[taken] > self.derivatives.fresh
             on = on[~asks[on]]
         return part[asks]
+
+    def _look_at_values(self):
+        """A fold curves down: F is convex at w = 1 alone, and decrements may rise on the way."""
+        self.convex = False
+        self.values, self.gradients = self.derivatives.fold_gradients(self.found.params, self.folds)
+        self.found.evaluations["gradient"] += len(self.folds)
 
     def _evaluate(self, params, rows):
         """(F, where it is looked at, gradients) of some folds."""

@@ -390,3 +390,22 @@ def test_bad_folds_and_weights_are_refused(scheme):
         model.predict(np.zeros(D), [])
     with pytest.raises(ValueError, match=r"scores \(2, 2\)"):
         model.predict(np.zeros(D), [np.zeros((2, 2))])
+
+
+@pytest.mark.parametrize("seed", [40, 43, 50, 51, 59])
+def test_folds_that_curve_down_without_their_labels_are_refitted_to_a_minimum(seed):
+    """F is convex where all labels are seen, and not where a sum over hidden ones is its term."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(3, 9, 12)
+    tags = [rng.integers(K, size=t) for t in lengths]
+    scores = [4.0 * rng.normal(size=(t, K)) for t in lengths]
+    model = LinearChainCRF(scores, tags, 0.01, hide_labels)
+    fit = acv.fit(model)
+    folds = acv.folds.iid(model.n_sites, 30, 4, rng)
+    result = acv.exact(fit, folds)
+    assert result.diagnostics["converged"].all()
+    for params, fold in zip(result.params, folds, strict=True):
+        weights = acv.folds.weights(model.n_sites, fold)
+        hessian = np.asarray(fit.derivatives.hessian(params, weights))
+        assert np.linalg.eigvalsh(hessian)[0] > 0.0
+    assert acv.from_scratch(fit, folds[:1]).loss == acv.exact(fit, folds[:1]).loss

@@ -36,10 +36,7 @@ class Tagging(ModelDefaults):
     tokens: Tokens
     free: Any
 
-    @property
-    def convex(self) -> bool:
-        """A sum over what hidden labels may be is not."""
-        return self.scheme is None
+    convex = True
 
     def _settle(self, tokens, free):
         """Set tokens and free, and check what comes with them."""
