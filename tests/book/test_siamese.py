@@ -26,7 +26,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def params(model):
-    return train(model, Adam(10), 0)[0]
+    return train(model, Adam(10), 0)
 
 
 FOLD = np.array([3, 4, 5])

@@ -144,8 +144,7 @@ class Adam(NamedTuple):
 
 @one_torch_thread
 def train_siamese(model, training, seed, weights=None):
-    """(params (D,), objective after each step):
-    the same seed and weights give the same network, bit for bit.
+    """The params (D,): the same seed and weights give the same network, bit for bit.
 
     weights (p,): 1 where not given; a fold is left out by zeros.
     """
@@ -153,11 +152,9 @@ def train_siamese(model, training, seed, weights=None):
     weights = torch.as_tensor(np.ones(model.n_sites) if weights is None else weights)
     sites = torch.nonzero(weights)[:, 0]
     optimiser = torch.optim.Adam([params], training.learning_rate)
-    history = []
     for _ in range(training.steps):
         optimiser.zero_grad()
         loss = model.weighted(params, weights[sites], sites)
         loss.backward()
         optimiser.step()
-        history.append(float(loss.detach()))
-    return params.detach().numpy(), np.array(history)
+    return params.detach().numpy()

@@ -39,7 +39,7 @@ def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
 
     damping: smallest eigenvalue of H + lambda over the largest of H, about; tolerance: of solves.
     """
-    params, _ = train_siamese(model, training, seed)
+    params = train_siamese(model, training, seed)
     ones = np.ones(model.n_sites)
     value, gradient = model.derivatives.value_and_gradient(params, ones)
     hessian = model.derivatives.hessian(params, ones)
@@ -90,7 +90,7 @@ def retrained(model, training, seed, folds):
         delayed(train_siamese)(model, training, seed, acv.folds.weights(model.n_sites, fold))
         for fold in folds
     )
-    return np.array([params for params, _ in threads()(jobs)])
+    return np.array(threads()(jobs))
 
 
 def pairs(fold):
