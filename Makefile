@@ -9,6 +9,7 @@
 # make bench                      speed: runs the benchmarks not yet recorded in build/bench/
 # make publish-bench              keep the records in book/published/
 # make check                      the built book in a browser
+# make release                  whether version, CHANGELOG, CITATION, .zenodo.json and tag agree
 # make lock                       refresh requirements/*.txt: the sha256 of what requirements.lock names; needs uv
 
 PYTHON ?= python3
@@ -19,7 +20,7 @@ READY := .venv/.ready
 comma := ,
 PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site pdf publish test test-coverage test-book test-data lint wheel bench publish-bench check lock
+.PHONY: book site pdf publish test test-coverage test-book test-data lint wheel bench publish-bench check release lock
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -63,6 +64,9 @@ publish-bench: $(READY)
 
 check: $(READY)
 	$(BIN)/python tools/check_html.py book/_build/html
+
+release: $(LIBRARY)
+	$(BIN)/python tools/check_release.py
 
 compile := uv pip compile --quiet --generate-hashes --no-annotate --no-header --python-version 3.11.7
 lock:  # torch is in neither: its wheel is another one on machines without an accelerator

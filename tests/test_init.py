@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from check_release import faults
 
 import acvlib as acv
 from acvlib.extras import require
@@ -30,6 +31,15 @@ except ImportError:
 def test_version_is_the_one_that_is_cited():
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1]
     assert acv.__version__ == cited
+
+
+def test_a_release_names_one_version_everywhere():
+    changelog, citation = "## 1.2.3 (2026-11-26)\n", "version: 1.2.3\ndate-released: 2026-11-26\n"
+    assert faults("1.2.3", changelog, citation, {}, ["v1.2.3"]) == []
+    assert faults("1.2.3", changelog, citation, {}, []) == []
+    for version, tags, count in (("1.2.4", [], 2), ("1.2.3", ["v1.2.4"], 1)):
+        assert len(faults(version, changelog, citation, {}, tags)) == count
+    assert len(faults("1.2.3", "## 1.2.3 (unreleased)", "version: 1.2.3", {"version": 1}, [])) == 3
 
 
 def test_dir_shows_all_public_names_and_no_others():
