@@ -35,6 +35,14 @@ def test_book_starts_with_the_same_example():
     assert code in (ROOT / "book/index.md").read_text("utf-8")
 
 
+def test_ten_minutes_run_and_end_in_a_decision(capsys):
+    page = (ROOT / "book/ten_minutes.md").read_text("utf-8")
+    names = {}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.S)), names)
+    assert "best: 2" in capsys.readouterr().out
+    assert names["careful"].folds is names["blocks"]
+
+
 TABLES = [line for line in README.splitlines() if line.startswith("| ")]
 CALLS = re.findall(r"`(acv\.[^`]*\))`", "\n".join(TABLES))
 RNG = np.random.default_rng(0)

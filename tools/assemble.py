@@ -55,8 +55,11 @@ def main(folder, target):
 def make_chapters(target, folder, records):
     """Turn the executed notebooks into chapters, and list them on the start page."""
     index = target / "index.md"
-    table = chapters.contents(target, folder, records)
-    index.write_text(index.read_text("utf-8").replace("<!-- chapters -->", table), "utf-8")
+    text = index.read_text("utf-8")
+    for path in ("papers", "use"):
+        table = chapters.contents(target, folder, records, path)
+        text = text.replace(f"<!-- chapters: {path} -->", table)
+    index.write_text(text, "utf-8")
     for path in target.glob("*.ipynb"):
         executed = json.loads(path.read_text("utf-8"))
         notebook = chapters.with_prose_of(Path("notebooks", f"{path.stem}.py"), executed)

@@ -137,17 +137,17 @@ def cost(name, folder):
     return (f"{run['minutes']:g}", f"{run['gigabytes']:g}") if "minutes" in run else ("", "")
 
 
-def contents(target, folder, records):
-    """The start page's table of chapters, as Markdown."""
+def contents(target, folder, records, path):
+    """The start page's table of the chapters of a path, "papers" or "use", as Markdown."""
     head = (
         "| chapter | question | difficulty | data | minutes | GB |\n"
         "| --- | --- | --- | --- | ---: | ---: |"
     )
     lines = [head]
     for name, chapter in FRAMES.items():
-        path = target / f"{name}.ipynb"
-        if path.exists():
-            first = json.loads(path.read_text("utf-8"))["cells"][0]
+        file = target / f"{name}.ipynb"
+        if chapter["path"] == path and file.exists():
+            first = json.loads(file.read_text("utf-8"))["cells"][0]
             link = f"[{TITLE.match(''.join(first['source']))[1]}]({name}.ipynb)"
             asked = chapter["question"], chapter["difficulty"]
             cells = [link, *asked, data_words(name, records), *cost(name, folder)]

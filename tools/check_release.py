@@ -1,4 +1,4 @@
-"""check_release.py: whether all places that name the version agree, the tag of this commit included."""
+"""check_release.py: whether all that names the version agrees, this commit's tag included."""
 
 import json
 import re

@@ -39,8 +39,8 @@ CLAIMS = """
 "demo.two" = { source = "s", shows = "s", data = "simulated", notebook = "two" }
 """
 CHAPTERS = """
-one = { question = "?", difficulty = "easy", learn = ["this"], needs = "that" }
-two = { question = "?", difficulty = "easy", learn = ["this"], needs = "that" }
+one = { path = "use", question = "?", difficulty = "easy", learn = ["this"], needs = "that" }
+two = { path = "papers", question = "?", difficulty = "easy", learn = ["this"], needs = "that" }
 """
 STUBS = {
     "html/jupyter_book/cli/main.py": """
@@ -104,7 +104,7 @@ class SmallBook:
         self.write("book/claims/demo.toml", CLAIMS)
         self.write("book/_config.yml", "title: Demo\n")
         self.write("book/_toc.yml", "root: index\n")
-        self.write("book/index.md", "# Demo\n\n<!-- chapters -->\n")
+        self.write("book/index.md", "# Demo\n\n<!-- chapters: papers -->\n<!-- chapters: use -->\n")
         self.write("book/chapters.toml", CHAPTERS)
         self.write("book/api.toml", "")
         self.write("book/fold_sizes.md", "# Sizes\n\n<!-- fold sizes -->\n")
