@@ -20,7 +20,6 @@ OUTPUT = PUBLISHED if SCALE == "published" else Path("build", SCALE)
 NOTEBOOKS = [] if SCALE == "published" else sorted(Path("notebooks").glob("*.py"))
 BUILT = {"_build", "acvbook.egg-info", "__pycache__"}
 HTML = Path("book/_build/html")
-FOLD_SIZES = Path("tools/fold_sizes.py")
 DOIT_CONFIG = {
     "backend": "sqlite3",
     "dep_file": "build/.doit.db",
@@ -48,35 +47,32 @@ def files_in(*folders):
     return [path for path in paths if path.is_file() and not BUILT & set(path.parts)]
 
 
-def records(sources):
-    """What runs of notebooks or scripts leave, each written anew when one ends."""
-    return [OUTPUT / "runs" / f"{source.stem}.json" for source in sources]
+def records():
+    """What runs of notebooks leave, each written anew when one ends."""
+    return [OUTPUT / "runs" / f"{notebook.stem}.json" for notebook in NOTEBOOKS]
 
 
-def is_current(source, folders):
-    """Whether one of some folders has what a run of a notebook or script would make again."""
-    known = [(folder, origin.run_of(source.stem, folder)) for folder in folders]
+def is_current(notebook, folders):
+    """Whether one of some folders has what a run of a notebook would make again."""
+    known = [(folder, origin.run_of(notebook.stem, folder)) for folder in folders]
     return any(
         all((folder / file).is_file() for file in record.get("files", []))
-        and not origin.changes(record, source, here=True)
+        and not origin.changes(record, notebook, here=True)
         for folder, record in known
     )
 
 
-def run(tool, source, *arguments):
-    """A task whose numbers are kept; it publishes only what is not current in book/published/."""
-    folders = [OUTPUT, PUBLISHED] if "publish" in sys.argv else [OUTPUT]
-    return {
-        "name": f"{SCALE}/{source.stem}",
-        "actions": [python(tool, *arguments, OUTPUT)],
-        "uptodate": [partial(is_current, source, folders)],
-    }
-
-
 def task_execute():
-    """Execute a notebook, the last ones first: they take long, and both cores end together."""
+    """Execute a notebook, the last ones first: they take long, and both cores end together. What is
+    current in book/published/ is not run to be published.
+    """
+    folders = [OUTPUT, PUBLISHED] if "publish" in sys.argv else [OUTPUT]
     for notebook in reversed(NOTEBOOKS):
-        yield run("tools/run_notebook.py", notebook, notebook)
+        yield {
+            "name": f"{SCALE}/{notebook.stem}",
+            "actions": [python("tools/run_notebook.py", notebook, OUTPUT)],
+            "uptodate": [partial(is_current, notebook, folders)],
+        }
 
 
 def task_ledger():
@@ -87,24 +83,17 @@ def task_ledger():
             "name": SCALE,
             "actions": [python("tools/judge.py", "merge", OUTPUT)],
             "task_dep": ["execute"],
-            "file_dep": [*records(NOTEBOOKS), *files_in("book/claims"), *judges],
+            "file_dep": [*records(), *files_in("book/claims"), *judges],
             "targets": [OUTPUT / "ledger.json"],
         }
 
 
-def task_fold_sizes():
-    """Measure how errors grow with the size of the folds, for the page with the slider."""
-    if NOTEBOOKS:
-        yield run(FOLD_SIZES, FOLD_SIZES)
-
-
 def task_publish():
     """Keep in book/published/ what each run made, as soon as it has ended."""
-    sources = [("execute", path) for path in NOTEBOOKS]
-    for kind, source in [*sources, ("fold_sizes", FOLD_SIZES)] if sources else []:
-        publish = python("tools/publish.py", source.stem, OUTPUT, PUBLISHED)
-        task = f"{kind}:{SCALE}/{source.stem}"
-        yield {"name": source.stem, "actions": [publish], "task_dep": [task]}
+    for notebook in NOTEBOOKS:
+        publish = python("tools/publish.py", notebook.stem, OUTPUT, PUBLISHED)
+        executed = f"execute:{SCALE}/{notebook.stem}"
+        yield {"name": notebook.stem, "actions": [publish], "task_dep": [executed]}
 
 
 def task_bench():
@@ -130,13 +119,13 @@ def task_html():
     if NOTEBOOKS:  # what is published is not shown, but for the benchmarks
         shown = PUBLISHED / "benchmarks.json"
         sources = [path for path in sources if PUBLISHED not in path.parents or path == shown]
-        sources += [*records([*NOTEBOOKS, FOLD_SIZES]), OUTPUT / "ledger.json"]
+        sources += [*records(), OUTPUT / "ledger.json"]
     return {
         "actions": [
             python("tools/assemble.py", OUTPUT, "build/book"),
             python("tools/build_html.py", "build/book", HTML),
         ],
-        "task_dep": ["execute", "ledger", "fold_sizes"],
+        "task_dep": ["execute", "ledger"],
         "file_dep": sources,
         "targets": [HTML / "index.html"],
     }

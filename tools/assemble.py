@@ -15,7 +15,6 @@ from pathlib import Path
 import api_pages
 import benchmarks_page
 import chapters
-import fold_sizes_page
 import scoreboard
 from acvbook import prose
 from acvbook.claims import load_claims
@@ -23,7 +22,7 @@ from acvbook.claims import load_claims
 BOOK = Path("book")
 NOT_PROSE = ("_build", "published", "claims", "exercises", "acvbook", "*.egg-info", "*.toml")
 NOT_PROSE += ("__pycache__", ".*")
-NOT_SHOWN = (".*", "ledger", "runs", "benchmarks.json", "fold_sizes.json")
+NOT_SHOWN = (".*", "ledger", "runs", "benchmarks.json")
 
 
 def main(folder, target):
@@ -41,7 +40,6 @@ def main(folder, target):
     board.write_text(page, "utf-8")
     api_pages.write(target)
     benchmarks_page.write(target)
-    fold_sizes_page.write(target, folder)
     make_chapters(target, folder, records)
     leave_out_missing(target)
     fill_prose(target, {record["id"]: record for record in records})

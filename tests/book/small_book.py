@@ -76,17 +76,6 @@ def execute_notebook(notebook, target, parameters, **settings):
 }
 
 
-# In place of a study of a minute.
-FOLD_SIZES = """
-import json, pathlib, sys, time
-from acvbook import origin
-from acvbook.whole import write
-run = origin.origin(__file__, origin.seen(), time.time(), "commit") | {"files": ["fold_sizes.json"]}
-write(pathlib.Path(sys.argv[1], "fold_sizes.json"), "{}")
-write(pathlib.Path(sys.argv[1], "runs", "fold_sizes.json"), json.dumps(run))
-"""
-
-
 class SmallBook:
     """Files of the project below `root`; `make` runs it, `start` begins to."""
 
@@ -107,8 +96,6 @@ class SmallBook:
         self.write("book/index.md", "# Demo\n\n<!-- chapters: papers -->\n<!-- chapters: use -->\n")
         self.write("book/chapters.toml", CHAPTERS)
         self.write("book/api.toml", "")
-        self.write("book/fold_sizes.md", "# Sizes\n\n<!-- fold sizes -->\n")
-        self.write("tools/fold_sizes.py", FOLD_SIZES)
         self.write("book/api.md", "# Reference\n\n<!-- api -->\n")
         for name in ("scoreboard", "benchmarks"):
             self.write(f"book/{name}.md", f"<!-- {name} -->\n")

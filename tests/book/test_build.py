@@ -66,11 +66,9 @@ def test_publish_and_site(book):
     assert book.make("publish")[0] == 0
     published = book.root / "book/published"
     names = sorted(path.name for path in published.rglob("*") if path.is_file())
-    runs = ["fold_sizes.json", "one.json", "two.json"]
+    runs = ["one.json", "two.json"]
     figures = ["one-1.svg", "two-1.svg"]
-    assert names == sorted(
-        ["fold_sizes.json", "ledger.json", "one.ipynb", "two.ipynb", *figures, *runs]
-    )
+    assert names == sorted(["ledger.json", "one.ipynb", "two.ipynb", *figures, *runs])
     assert book.make("site")[0] == 0
     assert "one-1.svg" in book.page
     assert sys.executable not in book.page

@@ -40,8 +40,6 @@ def test_a_chapter_is_of_one_run_whose_files_are_all_there(records, name):
 
 
 def test_each_figure_is_of_a_published_run():
-    kept = {
-        file for name in [*NAMES, "fold_sizes"] for file in origin.run_of(name, PUBLISHED)["files"]
-    }
+    kept = {file for name in NAMES for file in origin.run_of(name, PUBLISHED)["files"]}
     figures = {str(path.relative_to(PUBLISHED)) for path in PUBLISHED.glob("figures/*")}
     assert figures <= kept

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import bench
 import benchmarks_page
-import fold_sizes_page
+import pandas as pd
 import pytest
+from acvbook.studies import fold_sizes
+
+from acvlib.plots import RUNGS
 
 ROOT = Path(__file__).parent.parent.parent
 ROWS = [
@@ -75,31 +78,22 @@ def test_a_script_that_fails_leaves_no_record(scripts):
     assert not (scripts / "records/one.json").exists()
 
 
-CURVES = {method: [[0.1, 0.2, 0.3]] for method in fold_sizes_page.LABELS}
-NUMBERS = {
-    "draws": 2,
-    "folds": 10,
-    "seed": 1,
-    "models": {"m": {"percents": [5], "lost": 3, "theta": CURVES, "loss": CURVES}},
-}
-
-
-def test_slider_has_its_numbers_with_it_and_says_where_they_are_from():
-    text = fold_sizes_page.text(NUMBERS, "that day.")
-    data = json.loads(text.split('id="fold-sizes-data">')[1].split("</script>")[0])
-    assert data["m"]["theta"]["newton_step"] == [[0.1, 0.2, 0.3]]
-    assert "2 draws of each model, 10 folds" in text
-    assert "Seed `1`. Numbers of that day." in text
-    assert "3 folds whose refit did not converge are left out" in text
-    assert "| 5 % | 0.2 | 0.2 | 0.2 | 0.2 |" in text
+def test_slider_has_its_numbers_with_it():
+    rows = [
+        {"model": "m", "percent": 5, "method": method, "theta": value, "loss": 2 * value}
+        for method in fold_sizes.METHODS
+        for value in (0.1, 0.2, 0.3)
+    ]
+    html = fold_sizes.slider(pd.DataFrame(rows)).data
+    data = json.loads(html.split('id="fold-sizes-data">')[1].split("</script>")[0])
+    assert data["m"]["theta"]["newton_step"] == [[0.12, 0.2, 0.28]]
+    assert data["m"]["loss"]["newton_step"] == [[0.24, 0.4, 0.56]]
+    assert (fold_sizes.medians(pd.DataFrame(rows))["loss (nats)"] == 0.4).all(axis=None)
 
 
 def test_slider_looks_as_the_figures_do():
-    from acvlib.plots import RUNGS
-
     script = (ROOT / "book/_static/fold_sizes.js").read_text("utf-8")
-    for method, label in fold_sizes_page.LABELS.items():
-        assert RUNGS[method].label == label
+    for method in fold_sizes.METHODS:
         assert f'{method}: ["{RUNGS[method].colour}"' in script
 
 
