@@ -1,59 +1,63 @@
-"""The page of benchmarks, made from the recorded run: a figure and a table for each script."""
+"""The page of benchmarks, made from the recorded run: one figure of the peers, then all numbers."""
 
 import ast
 import json
-import math
+import re
 from pathlib import Path
 
 from acvbook.prose import plain
 
 RECORDED = Path("book/published/benchmarks.json")
-MET, MISSED, FREE = "#00838f", "#b00020", "#616161"  # none of them is a method's colour
-WIDTH = 4.8  # inches, of the longest names: a phone shows most of it
-LEAST, MOST = 1e-4, 30  # what counts as more than nearly 0, and the rows that a figure has
-TITLES = {
-    "certify": "Certificates",
-    "crf": "Sentences: conditional random fields",
-    "doors": "Front doors",
-    "future": "Left-out futures, and influence",
-    "general": "Unlabelled points",
-    "genomics": "Genes",
-    "glm": "Regressions",
-    "mocap": "Motion capture: hidden Markov models",
-    "mrf": "Maps: hidden Markov random fields",
-    "traffic": "Traffic: one long series",
-    "treecv": "TreeCV",
-    "tune": "Tuning",
+MET, MISSED = "#00838f", "#b00020"  # neither is a method's colour
+# What a user would run instead, by the words of the rows that compare with it.
+PEERS = {
+    "autograd": "over autograd's",
+    "crfsuite": "crfsuite",
+    "dynamax": "dynamax",
+    "hmmlearn": "hmmlearn",
+    "JAX": "JAX scan: our",
+    "opt_einsum": "opt_einsum: our",
+    "PyTorch": "torch, our training layer",
+    "scikit-learn": "refits: seconds|RidgeCV.*seconds|: refits over ours|cross_val_score",
+    "SciPy": "trust-ncg with|splu",
 }
+NO_RATIO = re.compile("difference|a refit by")
 NONE = """
 No run is recorded yet: `make bench` runs the benchmarks, `make publish-bench` keeps their records.
+"""
+FIGURE = """
+```{figure} figures/benchmarks.svg
+:name: fig-benchmarks
+:alt: A row of dots for each peer on a logarithmic axis; nearly all lie left of the line at 1.
+
+Our seconds over those of what a user would run instead, whose time is 1: a dot for each job, best
+peer first. Crosses are jobs that miss what we promise. Look for dots on the right of the line.
+```
 """
 
 
 def write(target):
-    """Write the page and its figures into `target`."""
+    """Write the page and its figure into `target`."""
     records = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
     whole = target / "benchmarks.md"
     filled = whole.read_text("utf-8").replace("<!-- benchmarks -->", page(records))
     whole.write_text(filled, "utf-8")
-    for name, record in records.items():
-        draw(record["rows"], f"bench_{name}", target)
+    if records:
+        draw(beside_peers(records), target)
 
 
 def page(records):
     """MyST text of the whole page."""
     if not records:
         return NONE
-    rows = [row for record in records.values() for row in record["rows"]]
-    limited = [row for row in rows if row["limit"] is not None]
+    limited = [r for record in records.values() for r in record["rows"] if r["limit"] is not None]
     met = sum(row["met"] for row in limited)
-    summary = f"{len(rows)} numbers; {met} of {len(limited)} limits are met.\n"
-    sections = [section(name, record) for name, record in records.items()]
-    return "\n".join([summary, *sections])
+    promises = f"\n## What we promise ourselves\n{met} of {len(limited)} limits are met.\n"
+    return "\n".join([FIGURE, promises, *(section(*item) for item in records.items())])
 
 
 def section(name, record):
-    """One script: what it measures, its circumstances, its figure and its table."""
+    """One script, folded: what it measures, its circumstances and its numbers."""
     about = ast.get_docstring(ast.parse(Path("benchmarks", f"{name}.py").read_text("utf-8")))
     where = (
         f"{record['date']}, commit `{record['commit']}`, {record['processor']}, "
@@ -68,59 +72,35 @@ def section(name, record):
             limit = f"{verdict}: {sign} {plain(row['limit'])}"
         lines.append(f"| {row['name']} | {plain(row['value'])} | {limit} |")
     table = "\n".join(lines)
-    return f"## {TITLES[name]}\n\n{about}\n\n{picture(name, record['rows'])}\n{table}\n\n{where}\n"
+    return f":::{{dropdown}} `benchmarks/{name}.py`\n{about}\n\n{table}\n\n{where}\n:::\n"
 
 
-def picture(name, rows):
-    """The directive of a script's figure."""
-    drawn = shown(rows)
-    missed = [row["name"] for row in drawn if not row["met"]]
-    alt = f"{len(drawn)} numbers on a logarithmic axis, {len(missed)} of them beyond their limits."
-    rest = "" if len(drawn) == len(rows) else "The table has more numbers."
-    return f"""```{{figure}} figures/bench_{name}.svg
-:name: fig-bench-{name}
-:alt: {alt}
-
-Filled dots: numbers that meet their limit, the bar beside them. Crosses: numbers that miss it.
-Hollow: no limit. Look for dots near their bars, and for the line at 1, where both sides are equal.
-{rest}
-```
-"""
-
-
-def shown(rows):
-    """The rows that a figure has: numbers that are not nearly 0; of more than `MOST` those nearest
-    to their limits, or beyond.
-    """
-    large = [row for row in rows if row["value"] >= LEAST]
-    if len(large) <= MOST:
-        return large
-    limited = [row for row in large if row["limit"]]
-    room = {row["name"]: abs(math.log(row["value"] / row["limit"])) * row["met"] for row in limited}
-    nearest = sorted(room, key=room.get)[:MOST]
-    return [row for row in limited if row["name"] in nearest]
+def beside_peers(records):
+    """{peer: [(our seconds over theirs, whether the limit is met), ...]}, the best peer first."""
+    rows = [row for record in records.values() for row in record["rows"]]
+    rows = [row for row in rows if row["limit"] is not None and not NO_RATIO.search(row["name"])]
+    ratios = {
+        peer: [
+            (1 / row["value"] if row["at_least"] else row["value"], row["met"])
+            for row in rows
+            if re.search(words, row["name"])
+        ]
+        for peer, words in PEERS.items()
+    }
+    ratios = {peer: sorted(jobs) for peer, jobs in ratios.items() if jobs}
+    return dict(sorted(ratios.items(), key=lambda item: item[1][len(item[1]) // 2]))
 
 
-def draw(rows, name, folder):
-    """Each number as a mark, its name above it, and its limit as a bar."""
+def draw(ratios, folder):
+    """A row of marks for each peer, its name and number of jobs on the left."""
     from acvbook import figures  # slow to import, for a page that need not be there
 
-    drawn = shown(rows)
-    fig, ax = figures.subplots(figsize=(WIDTH, 0.9 + 0.4 * len(drawn)))
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-    in_axes = {"fontsize": 9, "va": "center", "transform": ax.get_yaxis_transform(), "bbox": box}
-    for place, row in enumerate(drawn):
-        ax.text(0.015, place - 0.45, row["name"], **in_axes)
-        marker, colour = ("o", MET) if row["met"] else ("x", MISSED)
-        if row["limit"] is None:
-            ax.plot(row["value"], place, "o", color=FREE, mfc="white", ms=7)
-        else:
-            ax.plot(row["value"], place, marker, color=colour)
-            ax.plot(row["limit"], place, "|", color="black", ms=11, mew=2)
+    fig, ax = figures.subplots(figsize=(7, 0.9 + 0.45 * len(ratios)))
+    for place, jobs in enumerate(ratios.values()):
+        for ratio, met in jobs:
+            ax.plot(ratio, place, "o" if met else "x", color=MET if met else MISSED, alpha=0.6)
     ax.axvline(1.0, color="black", lw=0.8, ls=":")
-    ax.set(xscale="log", xlabel="ratio", ylim=(len(drawn) - 0.5, -0.9), yticks=[])
-    ax.xaxis.set_major_formatter("{x:,g}")
-    ax.xaxis.set_minor_formatter("")
-    values = [1.0, *(row["value"] for row in drawn), *(row["limit"] or 1.0 for row in drawn)]
-    ax.set_xlim(min(values) / 1.5, max(values) * 1.5)
-    figures.save(fig, name, folder=folder)
+    names = [f"{peer} ({len(jobs)})" for peer, jobs in ratios.items()]
+    ax.set(xscale="log", xlabel="our seconds over theirs", ylim=(len(ratios) - 0.5, -0.5))
+    ax.set_yticks(range(len(names)), names)
+    figures.save(fig, "benchmarks", folder=folder)
