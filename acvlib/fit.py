@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import LARGEST, real_array
+from .checks import LARGEST, real_array, warn
 from .declared import Positive, Real, Rng, declared
 from .derivatives import derivatives_of
 from .folds import WHOLE
@@ -17,6 +17,17 @@ from .trials import NoFiniteOptimum
 
 Start = Annotated[np.ndarray, Real("n_params")]
 MAX_SADDLES = 20  # that a fit leaves
+FEW, MANY = 3, 10  # starts of a model that knows several, and where the first ones differ
+SAME = 0.1  # nats: optima closer than that are one
+PULL = 0.1  # standard errors that a prior which nobody chose may move an optimum
+
+
+class UnrepeatedOptimum(UserWarning):
+    """Few of the starts ended at a fit: there may be lower optima."""
+
+
+class StrongPrior(UserWarning):
+    """A prior that nobody chose moves the fit by a tenth of a standard error or more."""
 
 
 @declared
@@ -30,29 +41,71 @@ def fit(
 
     Parameters
     ----------
-    start : (D,), by default model.initial_params(rng); given to a matrix-free model, it is where
+    start : (D,), by default model.initial_params(rng), or the best of three `restart_points`, or
+        of ten where these differ by more than .1 nat; given to a matrix-free model, it is where
         Newton's method starts, without L-BFGS
 
     Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the
-    returned `newton_decrement` then says how far off it is. Raises what the model's `check_optimum`
-    raises, `NoFiniteOptimum` where params run beyond all numbers.
+    returned `newton_decrement` then says how far off it is. Warns `UnrepeatedOptimum` where less
+    than half of ten starts led to it, `StrongPrior` where a prior that nobody chose moves it by a tenth
+    of a standard error. Raises what the model's `check_optimum` raises, `NoFiniteOptimum` where
+    params run beyond all numbers.
     """
     derivatives = derivatives_of(model)
     defaults = derivatives.defaults
     matrix_free = derivatives.matrix_free
     near = derivatives.is_equation or (start is not None and matrix_free)
-    further = defaults.further_starts if start is None else None
-    start = real_array("start", model.initial_params(rng), 1) if start is None else start
+    starts = _starts(derivatives, rng) if start is None else [start]
     if defaults.quadratic or near or (defaults.convex and not matrix_free):
         solve = _solved if defaults.quadratic else _polished
-        result = solve(derivatives, start, tolerance)
+        result = solve(derivatives, starts[0], tolerance)
         defaults.check_optimum(result.params)
     else:
-        starts = [start] if further is None else [start, *further()]
         result = _descended(derivatives, starts, tolerance)
     if not result.newton_decrement <= tolerance:
         result.warn_unconverged("fit", tolerance)
+    elif defaults.default_priors is not None:
+        _warn_of_priors(result, defaults.default_priors(result.params))
     return result
+
+
+def _starts(derivatives, rng):
+    """Points (D,) to fit from, the most promising first."""
+    defaults = derivatives.defaults
+    model = derivatives.model
+    if not defaults.restarts_climbed:
+        starts = [real_array("start", model.initial_params(rng), 1)]
+        return starts if defaults.further_starts is None else [*starts, *defaults.further_starts()]
+    rng = np.random.default_rng(0) if rng is None else rng
+    starts = []
+    objectives = np.empty(0)
+    for n in (FEW, MANY):
+        starts += defaults.restart_points(rng, n - len(starts))
+        ones = np.ones(derivatives.n_sites)
+        objectives = np.array([derivatives.value_and_gradient(each, ones)[0] for each in starts])
+        same = np.sum(objectives < np.nanmin(objectives) + SAME)
+        if same == n:
+            break
+    if same < n / 2:
+        message = f"{same} of {n} starts alone led to the fit: there may be lower optima"
+        warn(f"{message}. Fit again from other starts, by rng=", UnrepeatedOptimum)
+    return [starts[place] for place in np.argsort(objectives)]
+
+
+def _warn_of_priors(fit, priors):
+    pulls = []
+    wider = []
+    for name, (gradient, remedy) in priors.items():
+        pull = np.sqrt(gradient @ fit.hessian.solve(gradient))
+        if pull >= PULL:
+            pulls.append(f"{name} by {pull:.2g}")
+            wider.append(remedy)
+    if pulls:
+        warn(
+            f"default priors move the fit, in standard errors: {', '.join(pulls)}. Widen them, "
+            f"such as {', '.join(wider)}, or give ones that you mean",
+            StrongPrior,
+        )
 
 
 def _descended(derivatives, starts, tolerance):

@@ -56,9 +56,11 @@ class ModelDefaults:
     so that Newton's method finds its minimum from any start; quadratic: it does so in one step;
     normalised: F divides by the sum of the weights, so that omitting sites takes no curvature away;
     restart_points(rng, n): a list of n points to fit from, for a model that knows better than n
-    times initial_params; further_starts(): points to fit from before the fit is refused because its
-    optimum is at infinity; matched(params, others): params (D,) of the
-    same law with its states numbered as those of others.
+    times initial_params; restarts_climbed: these are near optima, and `fit` tries several of them;
+    further_starts(): points to fit from
+    before the fit is refused because its optimum is at infinity; default_priors(params): {prior:
+    (its gradient (D,), how to widen it)} of those that nobody chose; matched(params, others):
+    params (D,) of the same law with its states numbered as those of others.
     """
 
     __repr__ = one_line
@@ -68,7 +70,9 @@ class ModelDefaults:
     quadratic: Any = False
     normalised: Any = False
     restart_points: Any = None
+    restarts_climbed: Any = False
     further_starts: Any = None
+    default_priors: Any = None
     matched: Any = None
 
     def check_optimum(self, params: np.ndarray) -> None:

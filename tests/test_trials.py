@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings(
         "ignore:(choose|approx_tune|from_scratch):acvlib.trials.UnconvergedFit"
     ),
-    pytest.mark.filterwarnings("ignore:one start alone:acvlib.beyond.choice.UnrepeatedOptimum"),
+    pytest.mark.filterwarnings("ignore:one start alone:acvlib.fit.UnrepeatedOptimum"),
 ]
 REASONS = {
     "singular": "LinAlgError: Singular matrix",

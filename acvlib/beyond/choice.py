@@ -11,6 +11,7 @@ from ..check import refit_unreliable
 from ..checks import NotFinite, warn
 from ..compare import compare_models, data_difference
 from ..declared import OneOf, Rng, Whole, declared
+from ..fit import UnrepeatedOptimum
 from ..folds import Folds
 from ..methods import ladder
 from ..methods.exact import exact
@@ -22,10 +23,6 @@ from .from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
 
 METHODS = {**ladder.METHODS, "from_scratch": from_scratch}
 del METHODS["no_adjustment"]
-
-
-class UnrepeatedOptimum(UserWarning):
-    """One start alone ended at a fit: there may be lower optima."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the tests of all laws share: examples, questions at a door, equality, what fails today.
+"""What the tests of all laws share: examples, questions at a door, equality.
 
 `HYPOTHESIS_PROFILE=nightly` draws 125 times as many (2,000 at cheap doors), others every night.
 """
@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import acvlib
-
-from .not_yet import NOT_YET
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 LIBRARY = str(Path(acvlib.__file__).parent)
@@ -122,13 +120,11 @@ def is_here(name: str) -> bool:
 
 
 def cases(law: str, names: Any, situation: str = "") -> Any:
-    """Parametrise a test by doors; those in `NOT_YET` must fail, by a wrong answer or refusal."""
+    """Parametrise a test by doors, in a situation if it has several."""
     params = []
     for name in names:
         key = f"{name}: {situation}" if situation else name
         TESTED[law, key] += 1
-        reason = NOT_YET.get((law, key))
-        fails = pytest.mark.xfail(strict=True, raises=AssertionError, reason=str(reason))
         absent = pytest.mark.skipif(not is_here(name), reason="torch is not installed")
-        params.append(pytest.param(name, id=key, marks=[fails, absent] if reason else absent))
+        params.append(pytest.param(name, id=key, marks=absent))
     return pytest.mark.parametrize("name", params)

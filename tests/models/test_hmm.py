@@ -516,10 +516,10 @@ def test_data_far_from_zero_lose_no_digits():
 def test_k_means_finds_what_is_apart():
     rng = np.random.default_rng(18)
     truth = rng.integers(0, 3, 90)
-    labels = k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, 0)
+    labels = k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, rng)
     assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3
     with pytest.raises(ValueError, match="fewer than 3 distinct values: lower n_states"):
-        k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, 0)
+        k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, rng)
 
 
 def test_curvature_without_active_states_is_close():

@@ -53,7 +53,7 @@ def test_a_flat_prior_is_maximum_likelihood():
     assert_allclose(fit.objective, model.sequence_losses(fit.params).sum(), rtol=1e-12)
     assert_allclose(fit.objective, climbed.objectives[-1], rtol=1e-9)
     assert fit.newton_decrement < 1e-6
-    flat = AutoRegression(1, coefficient_sd=np.inf, variance_prior=(-1.0, 0.0))
+    flat = AutoRegression(1, mean_scale=np.inf, variance_prior=(-1.0, 0.0))
     model = HMM(x, 2, flat, concentration=1.0)
     assert model.log_prior(model.initial_params()) == 0.0
 

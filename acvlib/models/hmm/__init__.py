@@ -32,7 +32,7 @@ from .posterior import (
     heldout_loss,
     hidden_states,
 )
-from .starts import in_order, k_means, random_half
+from .starts import in_order, k_means, nearest
 
 IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
 SMALL = 1e-300  # the spread of what is the same in all states
@@ -194,6 +194,18 @@ class HMM(Parameters, Predictions, ModelDefaults):
         of_chain, _ = self.chain_prior.minus_log_prior(self.chain_prior.log_p(weights))
         return -of_chain - self.emission.minus_log_prior(rows)[0]
 
+    def default_priors(self, params: np.ndarray) -> dict:
+        """See `ModelDefaults`; those of the emission."""
+        _, rows = self.split(params)
+        _, whole = self.emission.minus_log_prior(rows)
+        chain = np.zeros(self.chain_prior.shape)
+        found = {}
+        for name, (law, other) in self.emission.without_defaults().items():
+            gradient = self.join(chain, whole - other.minus_log_prior(rows)[1])
+            flat = getattr(getattr(other, "component", other), name)
+            found[f"{name} = {law}"] = gradient, f"{name}={flat}"
+        return found
+
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise `NoFiniteOptimum` where a flat prior lets a probability run to 0."""
         if self.held is None:
@@ -233,21 +245,27 @@ class HMM(Parameters, Predictions, ModelDefaults):
         Clusters are states in the order that makes their path likeliest under `fixed`. Frames of
         sample weight 0 have no part in it.
         """
-        return self._clustered(self.weighed_frames, rng)
+        rng = np.random.default_rng(0) if rng is None else rng
+        return self._clustered(rng, k_means)
 
     @declared
     def starting_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
-        """K-means starts, all but the first on a random half of the data."""
-        starts = [self._clustered(self.weighed_frames, rng)]
-        while len(starts) < n:
-            half = random_half(self.weighed_frames, self.context, rng)
-            starts.append(self._clustered(half, rng))
-        return starts
+        """One by K-means; of the others, states are frames nearest to frames drawn at random.
+
+        Of rugged likelihoods these find the highest optimum several times as often.
+        """
+        starts = [self.initial_params(rng)]
+        return [*starts, *(self._clustered(rng, nearest) for _ in range(n - 1))]
 
     @declared
     def restart_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
         """Where n runs of EM end, from `starting_points`."""
         return climbed(self, self.starting_points(rng, n))
+
+    @property
+    def restarts_climbed(self) -> bool:
+        """Whether EM climbs from each, which a network lacks."""
+        return self.held is None and self.emission.maximise is not None
 
     def matched(self, params: np.ndarray, others: np.ndarray) -> np.ndarray:
         """The params (D,) of the same law, its states numbered as those next to them in others.
@@ -270,12 +288,12 @@ class HMM(Parameters, Predictions, ModelDefaults):
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         return self._sticky(self.weighed_frames, labels)
 
-    def _clustered(self, frames, rng):
-        seed = 0 if rng is None else int(rng.integers(2**31))
+    def _clustered(self, rng, cluster):
+        frames = self.weighed_frames
         observed = frames.observed
         labels = np.zeros(len(observed), int)
         features = self.emission.features(frames)[observed]
-        labels[observed] = k_means(features, self.n_states, seed)
+        labels[observed] = cluster(features, self.n_states, rng)
         return self._sticky(frames, in_order(labels, frames, self.chain_prior))
 
     def _sticky(self, frames, labels):

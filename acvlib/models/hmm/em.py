@@ -94,7 +94,7 @@ def restarts(
 
 def climbed(model: Any, starts: list[np.ndarray]) -> list[np.ndarray]:
     """Where EM ends from each start; the start itself where it fails, or fits no such model."""
-    if model.held is not None or model.emission.maximise is None:
+    if not model.restarts_climbed:
         return starts
     pairs = zip(starts, _runs(model, starts), strict=True)
     return [start if isinstance(run, FAILURES) else run.params for start, run in pairs]

@@ -16,6 +16,7 @@ from .emissions import (
     NeuralAutoRegression,
     Poisson,
 )
+from .emissions.units import WEAK
 from .frames import one_or_more, with_inputs
 
 
@@ -23,8 +24,8 @@ from .frames import one_or_more, with_inputs
 def GaussianHMM(
     x: Any,
     n_states: int,
-    mean_scale: float = 100.0,
-    variance_prior: tuple[float, float] = (1.0, 0.01),
+    mean_scale: float = 1e4,
+    variance_prior: tuple[float, float] = WEAK,
     covariance: Annotated[str, OneOf("diag", "spherical", "full", "tied")] = "diag",
     **settings: Any,
 ) -> HMM:
@@ -51,8 +52,8 @@ def MixtureHMM(
     n_states: int,
     n_components: int = 2,
     covariance: Annotated[str, OneOf("diag", "spherical", "full")] = "diag",
-    mean_scale: float = 100.0,
-    variance_prior: tuple[float, float] = (1.0, 0.01),
+    mean_scale: float = 1e4,
+    variance_prior: tuple[float, float] = WEAK,
     **settings: Any,
 ) -> HMM:
     """Emissions sum_c weight_kc Normal(mean_kc, C_kc), as hmmlearn's GMMHMM; see `GaussianHMM`."""
@@ -91,7 +92,7 @@ def GLMHMM(
     inputs: Any,
     n_states: int,
     family: str = "bernoulli",
-    weight_sd: float = 2.0,
+    weight_sd: float = 10.0,
     **settings: Any,
 ) -> HMM:
     """y_t ~ Bernoulli(1 / (1 + exp(-W_k u_t))) or Poisson(exp(W_k u_t)), u_t inputs and a 1.

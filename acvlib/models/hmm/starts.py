@@ -1,10 +1,9 @@
 """Starts of an HMM: clusters of its frames, in the order of states that `fixed` asks for."""
 
-from itertools import pairwise, permutations
-from typing import Any
+from itertools import permutations
 
 import numpy as np
-from scipy.cluster.vq import ClusterError, kmeans2
+from scipy.cluster.vq import ClusterError, kmeans2, vq
 from scipy.special import xlogy
 
 from .frames import Frames
@@ -15,7 +14,7 @@ ALL_ORDERS = 6  # states up to which every order is tried
 FORBIDDEN = 1e-9  # in place of a probability of 0, so that fewer moves of it are better
 
 
-def k_means(x: np.ndarray, k: int, seed: int, lower: str = "n_states") -> np.ndarray:
+def k_means(x: np.ndarray, k: int, rng: np.random.Generator, lower: str = "n_states") -> np.ndarray:
     """Labels (M,) of the rows of x in k clusters: the best of several by sum of squares.
 
     Raises ValueError if the rows have no k clusters.
@@ -24,7 +23,6 @@ def k_means(x: np.ndarray, k: int, seed: int, lower: str = "n_states") -> np.nda
         raise ValueError(f"the observed frames have fewer than {k} distinct values: lower {lower}")
     runs = []
     for start in range(N_CLUSTERINGS):
-        rng = np.random.default_rng([seed, start])
         try:
             centres, labels = kmeans2(x, k, 50, minit="++", missing="raise", seed=rng)
         except ClusterError:
@@ -36,22 +34,11 @@ def k_means(x: np.ndarray, k: int, seed: int, lower: str = "n_states") -> np.nda
     return min(runs, key=lambda run: run[:2])[2]
 
 
-def random_half(frames: Frames, context: int, rng: Any) -> Frames:
-    """Those of a random half of the sequences, or of a stretch of half of a single one's frames.
-
-    Sequences without an observed frame, and what is before the first and after the last of a single
-    one, do not count.
-    """
-    pieces = [slice(*ends) for ends in pairwise(frames.starts)]
-    numbers = np.flatnonzero([frames.observed[piece].any() for piece in pieces])
-    if len(numbers) > 1:
-        return frames.take(rng.choice(numbers, -(-len(numbers) // 2), replace=False))
-    rows = np.flatnonzero(frames.observed)
-    length = rows[-1] - rows[0] + 1 + context
-    half = length // 2
-    first = rows[0] + rng.integers(0, half + 1)
-    n_rows = length - half - context
-    return frames.rows(np.arange(first, first + n_rows), np.array([0, n_rows]))
+def nearest(x: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Labels (M,) of the rows of x: the nearest of k drawn from its distinct rows."""
+    distinct = np.unique(x, axis=0)
+    centres = distinct[rng.choice(len(distinct), k, replace=False)]
+    return vq(x, centres)[0]
 
 
 def in_order(labels: np.ndarray, frames: Frames, law: Simplex) -> np.ndarray:

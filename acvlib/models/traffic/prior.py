@@ -1,16 +1,16 @@
 """The priors of the time-varying Poisson model, in the coordinates of `PoissonTraffic`."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import one_line, real_array, real_number, warn
+from ...checks import one_line, real_array, real_number
 from ...inference.two_state import N_PARAMS, TO0
 from .emission import STEP, A
 
-PULL = 0.1  # standard errors that a prior which nobody chose may move an optimum
 SUGGESTED_PRIOR = (
     "TrafficPrior((2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), stay_quiet=(20.0, 2.0), "
     "stay_event=(4.0, 2.0))"
@@ -80,22 +80,12 @@ class TrafficPrior:
         base_power = 7.0 * (self.day_concentration - 1.0) - (self.base_rate[0] - 1.0)
         return linear, excess, visits, base_power
 
-
-def warn_of_pull(prior: TrafficPrior, params: np.ndarray, hessian: np.ndarray) -> None:
-    """Warn of a default that moves the optimum by a tenth of a standard error."""
-    flat = TrafficPrior((1.0, 0.0), 1.0, (1.0, 0.0), (1.0, 0.0))
-    pulls = []
-    wider = []
-    for name in ("base_rate", "excess_shape", "excess_rate"):
-        law = getattr(prior, name)
-        alone = replace(flat, **{name: law}).gradient(params)
-        pull = np.sqrt(alone @ np.linalg.solve(hessian, alone))
-        if law == getattr(TrafficPrior, name) and pull >= PULL:
-            pulls.append(f"{name} = {law} by {pull:.2g}")
-            wider.append(f"{name}={(law[0], law[1] / 10.0)}")
-    if pulls:
-        warn(
-            f"the default prior moves the optimum, in standard errors: {', '.join(pulls)}: widen "
-            f"it, TrafficPrior({', '.join(wider)}), or give one that you mean",
-            UserWarning,
-        )
+    def defaults(self, params: np.ndarray) -> Iterator[tuple[str, tuple[np.ndarray, str]]]:
+        """Each law that is a default: its name, its gradient (11,) and how to widen it."""
+        flat = TrafficPrior((1.0, 0.0), 1.0, (1.0, 0.0), (1.0, 0.0))
+        for name in ("base_rate", "excess_shape", "excess_rate"):
+            law = getattr(self, name)
+            if law == getattr(TrafficPrior, name):
+                gradient = replace(flat, **{name: law}).gradient(params)
+                wider = f"prior=TrafficPrior({name}={(law[0], law[1] / 10.0)})"
+                yield f"{name} = {law}", (gradient, wider)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.beyond.choice import UnrepeatedOptimum
+from acvlib.fit import UnrepeatedOptimum
 from acvlib.models import PoissonHMM
 
 from .state_counts import N_EACH, beside_scratch, in_processes, information, studies

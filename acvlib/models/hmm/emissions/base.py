@@ -1,7 +1,8 @@
 """What an HMM asks of an emission, and what it has where a class does not say otherwise."""
 
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import autograd.numpy as anp
 import numpy as np
@@ -46,7 +47,8 @@ class Emission:
 
     order: how many frames before are looked back at; n_inputs: how many of the last columns of a
     sequence are inputs u_t, which nothing predicts; misses_channels: whether a frame may miss some
-    of its channels; has_zeros: whether what a state never shows has density 0.
+    of its channels; has_zeros: whether what a state never shows has density 0; priors: of each
+    setting that is one, its defaults and, last, the flat law.
     """
 
     __repr__ = one_line
@@ -55,6 +57,15 @@ class Emission:
     n_inputs: int = 0
     misses_channels = False
     has_zeros = False
+    priors: ClassVar[dict[str, tuple]] = {}
+
+    def without_defaults(self) -> dict[str, tuple]:
+        """{name: (law, the emission without it)} of the `priors` that are what nobody chose."""
+        return {
+            name: (getattr(self, name), replace(self, **{name: flat}))
+            for name, (*defaults, flat) in self.priors.items()
+            if getattr(self, name) in defaults
+        }
 
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray) -> "Emission":
         """The emission with what it takes from all frames (T, R), inputs (T, q), weights (T,)."""

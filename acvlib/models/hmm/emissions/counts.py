@@ -35,6 +35,7 @@ class Poisson(Emission):
     """
 
     rate_prior: Annotated[tuple[float, float], Pair(1.0, 0.0)] = (1.1, 0.01)
+    priors = {"rate_prior": ((1.1, 0.01), (1.0, 0.0))}
     misses_channels = True
 
     def prepared(self, x: np.ndarray):

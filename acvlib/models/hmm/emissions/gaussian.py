@@ -16,7 +16,7 @@ import numpy as np
 from ....declared import Flag, OneOf, Whole, declared
 from ..frames import Frames
 from .base import in_rows, normal, numpy_of
-from .units import Moments, Standardised, VariancePrior, Width, residual
+from .units import FLAT, WEAK, Moments, Standardised, VariancePrior, Width, residual
 
 LOG_2PI = np.log(2.0 * np.pi)
 
@@ -57,13 +57,14 @@ class Gaussian(Standardised):
     tied: one C for all states; order: p.
     """
 
-    mean_scale: Width = 100.0
-    variance_prior: VariancePrior = (1.0, 0.01)
+    mean_scale: Width = 1e4
+    variance_prior: VariancePrior = WEAK
     covariance: Annotated[str, OneOf("diag", "spherical", "full")] = "diag"
     tied: Flag = False
     order: Annotated[int, Whole(0)] = 0
     centre: tuple[float, ...] | float | None = field(default=None, repr=False)
     scale: tuple[float, ...] | float | None = field(default=None, repr=False)
+    priors = {"mean_scale": (1e4, 1.0, np.inf), "variance_prior": (WEAK, FLAT)}
 
     @property
     def misses_channels(self):
@@ -287,13 +288,12 @@ class Gaussian(Standardised):
 @declared
 def AutoRegression(
     order: int = 1,
-    coefficient_sd: Width = 1.0,
-    variance_prior: tuple[float, float] = (1.0, 0.01),
+    mean_scale: Width = 1.0,
+    variance_prior: tuple[float, float] = WEAK,
     **units: Any,
 ) -> Gaussian:
     """Eq. 17: of order p, with one variance for all channels and states; 0 has no lags.
 
-    coefficient_sd: of the Normal([I, 0 ... 0, 0], coefficient_sd^2) prior of W; units: centre and
-    scale.
+    mean_scale: of the Normal([I, 0 ... 0, 0], mean_scale^2) prior of W; units: centre and scale.
     """
-    return Gaussian(coefficient_sd, variance_prior, "spherical", tied=True, order=order, **units)
+    return Gaussian(mean_scale, variance_prior, "spherical", tied=True, order=order, **units)

@@ -12,10 +12,10 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit, gammaln
 
-from ....checks import LARGEST
-from ....declared import Number, OneOf, Whole, declared
+from ....declared import OneOf, Whole, declared
 from ..frames import Frames, check_codes, local_means
 from .base import Emission, in_rows, normal, numpy_of
+from .units import Width
 
 
 class GLMParams(NamedTuple):
@@ -35,9 +35,10 @@ class GLM(Emission):
 
     family: Annotated[str, OneOf("bernoulli", "poisson")] = "bernoulli"
     n_inputs: Annotated[int, Whole(0)] = 0
-    weight_sd: Annotated[float, Number(above=1.0 / LARGEST)] = 2.0
+    weight_sd: Width = 10.0
     centre: tuple[float, ...] | None = field(default=None, repr=False)
     scale: tuple[float, ...] | None = field(default=None, repr=False)
+    priors = {"weight_sd": (10.0, np.inf)}
 
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         if self.scale is not None:

@@ -50,6 +50,10 @@ class Mixture(Emission):
     def has_zeros(self):
         return self.component.has_zeros
 
+    def without_defaults(self):
+        others = self.component.without_defaults().items()
+        return {name: (law, replace(self, component=other)) for name, (law, other) in others}
+
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         return replace(self, component=self.component.settled(x, inputs, weights))
 
@@ -163,12 +167,13 @@ class Mixture(Emission):
 
     def start(self, frames: Frames, labels: np.ndarray, n_states: int):
         """The frames of each state parted by K-means; by the prior alone where they are too few."""
+        rng = np.random.default_rng(0)
         parts = np.zeros(len(labels), int)
         features = self.component.features(frames)
         for k in range(n_states):
             rows = np.flatnonzero((labels == k) & frames.observed)
             if len(np.unique(features[rows], axis=0)) >= self.n_components:
-                parts[rows] = k_means(features[rows], self.n_components, 0, "n_components")
+                parts[rows] = k_means(features[rows], self.n_components, rng, "n_components")
         split = labels * self.n_components + parts
         counts = np.bincount(split[frames.observed], minlength=n_states * self.n_components)
         components = self.component.start(frames, split, n_states * self.n_components)

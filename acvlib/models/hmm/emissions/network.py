@@ -16,7 +16,7 @@ from ....declared import Count, declared
 from ..frames import Frames
 from .base import alone, normal, numpy_of, outer_rows
 from .gaussian import LOG_2PI
-from .units import Standardised, VariancePrior, Width
+from .units import FLAT, WEAK, Standardised, VariancePrior, Width
 
 
 class NetworkParams(NamedTuple):
@@ -39,9 +39,10 @@ class NeuralAutoRegression(Standardised):
     order: Count = 1
     n_hidden: Count = 12
     weight_sd: Width = 1.0
-    variance_prior: VariancePrior = (1.0, 0.01)
+    variance_prior: VariancePrior = WEAK
     centre: tuple[float, ...] | float | None = field(default=None, repr=False)
     scale: tuple[float, ...] | float | None = field(default=None, repr=False)
+    priors = {"variance_prior": (WEAK, FLAT)}  # without its prior a weight is not determined
     n_shared = 1
     common_scale = True
     maximise = None  # has no closed form: `fit` climbs by L-BFGS

@@ -12,6 +12,7 @@ from ..frames import Frames
 from .base import Emission, Pair, likely
 
 FLAT = (-1.0, 0.0)  # shape and scale of the inverse Gamma law that says nothing
+WEAK = (-0.95, 1e-3)  # of the variance, that of a tenth of a frame
 ENOUGH = 1e-11  # an expected count that second derivatives take: see `curvature.THRESHOLD`
 
 
