@@ -16,7 +16,8 @@ LEFT_OUT = {
     "graph.EliminationOrder graph.Sums graph.TooWide weighting.FactorWeights": "made by what is",
     "plots.error_ladder plots.series": "draw what they are given: law 8",
 }
-HOT = "balanced_weights check_optimum check_refits matched scheme split weighted_potentials"
+HOT = "balanced_weights check_optimum check_refits default_priors matched scheme split"
+HOT += " weighted_potentials"
 
 
 def test_no_odd_input_is_answered_wrongly_or_with_a_riddle():

@@ -21,7 +21,7 @@ COLUMNS = {f"{d} columns": GLM(X[:, :d], Y, "gaussian", penalty=0.1) for d in (1
 @pytest.fixture(scope="module")
 def states():
     candidates = {f"K = {k}": GaussianHMM(SERIES, k) for k in (1, 2, 3)}
-    return candidates, acv.choose(candidates, FRAMES, n_starts=4, rng=0)
+    return candidates, acv.choose(candidates, FRAMES, n_starts=8, rng=0)
 
 
 def test_regressions_are_chosen_as_by_their_parts():
@@ -41,15 +41,15 @@ def test_regressions_are_chosen_as_by_their_parts():
 def test_a_list_is_numbered_and_methods_agree_once_refitted(states):
     candidates, _ = states
     listed = list(candidates.values())
-    exact = acv.choose(listed, FRAMES, "exact", 4, 0)
+    exact = acv.choose(listed, FRAMES, "exact", 8, 0)
     assert exact.best == "1"
-    step = acv.choose(listed, FRAMES, "infinitesimal_jackknife", 4, 0)
+    step = acv.choose(listed, FRAMES, "infinitesimal_jackknife", 8, 0)
     assert_allclose(step.table.elpd, exact.table.elpd[step.table.index], rtol=0.02)
 
 
 def test_indefinite_and_unreliable_folds_are_refitted(states):
     candidates, _ = states
-    found = acv.choose(candidates, FRAMES, "newton_step", 4, 0)
+    found = acv.choose(candidates, FRAMES, "newton_step", 8, 0)
     for name in candidates:
         result = found.results[name]
         left = acv.check_result(result)
@@ -65,7 +65,7 @@ def test_folds_of_hidden_states_are_refitted_from_scratch_unless_told_otherwise(
     assert {r.method for r in acv.choose(COLUMNS, ROWS).results.values()} == {
         "newton_step, 0 folds refitted"
     }
-    continued = acv.choose(candidates, FRAMES, "exact", 4, 0)
+    continued = acv.choose(candidates, FRAMES, "exact", 8, 0)
     own, theirs = found.results["K = 3"], continued.results["K = 3"]
     assert own.loss > theirs.loss  # a surplus state knows the fold
 

@@ -96,7 +96,7 @@ def gaussian(covariance):
         x = continuous(rng, lengths)
         holes = covariance in ("diag", "spherical")
         x = with_holes(x) if holes else x
-        return GaussianHMM(x, 2, covariance=covariance, **settings)
+        return GaussianHMM(x, 2, 100.0, covariance=covariance, **settings)
 
     return build
 
@@ -107,7 +107,7 @@ def mixture(rng, lengths=LENGTHS, **settings):
 
 def glm(family):
     def build(rng, lengths=LENGTHS, **settings):
-        return GLMHMM(*choices(rng, family, lengths), 2, family, **settings)
+        return GLMHMM(*choices(rng, family, lengths), 2, family, weight_sd=2.0, **settings)
 
     return build
 

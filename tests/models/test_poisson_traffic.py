@@ -325,7 +325,7 @@ def test_no_fit_is_refused_whose_other_starts_end_at_an_optimum():
     """From the first start these counts, without events, run to where F is 2555.7 or more."""
     rng = np.random.default_rng(2)
     model = PoissonTraffic(rng.poisson(10, 1000), np.arange(1000) // 40 % 7)
-    with pytest.warns(UserWarning, match=r"excess_shape = \(1.0, 0.01\) by 0.* widen it"):
+    with pytest.warns(UserWarning, match=r"excess_shape = \(1.0, 0.01\) by 0.*Widen them"):
         found = fit(model)
     assert found.newton_decrement <= 1e-6
     with pytest.raises(ValueError, match="do not tell events from quiet steps"):
