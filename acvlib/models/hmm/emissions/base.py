@@ -59,7 +59,7 @@ class Emission:
     has_zeros = False
     priors: ClassVar[dict[str, tuple]] = {}
 
-    def without_defaults(self) -> dict[str, tuple]:
+    def without_defaults(self: Any) -> dict[str, tuple]:
         """{name: (law, the emission without it)} of the `priors` that are what nobody chose."""
         return {
             name: (getattr(self, name), replace(self, **{name: flat}))
