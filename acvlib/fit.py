@@ -48,8 +48,8 @@ def fit(
     Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the
     returned `newton_decrement` then says how far off it is. Warns `UnrepeatedOptimum` where less
     than half of ten starts led to it, `StrongPrior` where a prior that nobody chose moves it by a
-    tenth of a standard error. Raises what the model's `check_optimum` raises, `NoFiniteOptimum` where
-    params run beyond all numbers.
+    tenth of a standard error. Raises what the model's `check_optimum` raises, `NoFiniteOptimum`
+    where params run beyond all numbers.
     """
     derivatives = derivatives_of(model)
     defaults = derivatives.defaults

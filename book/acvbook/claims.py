@@ -10,8 +10,9 @@ A claim is a table `[claims."paper.name"]` with these keys:
   judged record must carry its `baseline`: the same number, measured for doing nothing.
 - `fixed`: why chance does not enter. Without this key a judged record is the median of at least
   `draws` independent draws (20 unless told).
-- `ours`: true for a part whose rule asks more than the paper does, to show power. It does not
-  decide whether the claim holds, but whether it holds *with power*.
+- `ours`: true for a part whose rule asks more than the paper does, to show power; a rule without
+  the paper's number or words (`paper` absent or "none") always is. It does not decide whether the
+  claim holds, but counts where it is asked whether it holds *with power*.
 - `changed`: when and why the rule was changed after its number was seen.
 - `data`: "real" (the default: stand-ins then get no verdict), or "simulated": it needs no data.
 - `notebook`: the chapter that records it, and `figure`: the `:name:` of its figure there.
@@ -33,7 +34,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = ROOT / "book" / "claims"
 SCALES = ("quick", "paper")
-PROVENANCES = ("real", "real, partial", "rebuilt", "simulated")
+PROVENANCES = ("real", "real, partial", "real, other", "rebuilt", "simulated")
 NEEDS = ("real", "simulated")
 TEXTS = ("unit", "nothing", "fixed", "changed", "notebook", "figure", "explanation", "stand_in")
 
@@ -112,11 +113,18 @@ class Claim:
         for name, has_meaning in meant.items():
             if not has_meaning:
                 raise LedgerError(f"{self.id}: {name} = {getattr(self, name)!r} has no meaning")
+        if self.must and not self.parts and self.paper in (None, "none") and not self.is_beyond:
+            object.__setattr__(self, "ours", True)
         for rule in self.must.values():
             try:
                 _parsed(rule)
             except LedgerError as error:
                 raise LedgerError(f"{self.id}: {error}") from None
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether no paper makes the claim."""
+        return self.id.startswith("beyond.")
 
     def is_stand_in(self, data: str) -> bool:
         """Whether `data`, a provenance, only takes the place of what the claim is about."""
@@ -233,13 +241,14 @@ def words(claim: Claim, record: dict | None) -> str:
     if record["ok"] is None:
         outcome = "holds" if record["holds"] else "fails"
         return f"not testable: {record['data']} data (the rule {outcome} on them)"
-    ours = claim.ours or claim.id.startswith("beyond.")
+    ours = claim.ours or claim.is_beyond
     verb = ("held", "not held") if ours else ("reproduced", "not reproduced")
+    other = " on other data than the paper's" if record["data"] == "real, other" else ""
     if not record["ok"]:
-        return verb[1]
+        return f"{verb[1]}{other}"
     scale = "" if record["scale"] == "paper" else " at quick scale"
     weak = ", without power" if record["power"] is False else ""
-    return f"{verb[0]}{scale}{weak}"
+    return f"{verb[0]}{other}{scale}{weak}"
 
 
 def anchor(id: str) -> str:

@@ -187,13 +187,14 @@ def read(path):
 
 def _parent(claim, recorded, claims):
     """The record of a claim that consists of its parts: one part that fails on real data fails it,
-    unless its rule is ours, and parts on stand-ins get no verdict.
+    unless its rule is ours, and parts on stand-ins get no verdict. It has power where most of the
+    parts, ours too, hold and have it, of those for which doing nothing has the number.
     """
     ruled = [record for record in recorded if record["holds"] is not None]
     judged = [record for record in ruled if record["ok"] is not None]
-    ours = [record["ok"] for record in judged if claims[record["id"]].ours]
+    of_paper = [record for record in ruled if not claims[record["id"]].ours]
     papers = [record for record in judged if not claims[record["id"]].ours]
-    powers = [record["power"] for record in papers if record["ok"] and record["power"] is not None]
+    powers = [r["ok"] and r["power"] for r in judged if r["power"] is not None]
     seconds = [record["seconds"] for record in recorded if record["seconds"] is not None]
     return recorded[0] | {
         "id": claim.id,
@@ -202,9 +203,9 @@ def _parent(claim, recorded, claims):
         "draws": min(record["draws"] for record in recorded),
         "spread": None,
         "paper": claim.paper,
-        "holds": all(r["holds"] for r in ruled if not claims[r["id"]].ours) if ruled else None,
+        "holds": all(record["holds"] for record in of_paper) if of_paper else None,
         "ok": all(record["ok"] for record in papers) if papers else None,
-        "power": all(ours) if ours else any(powers) if powers else None,
+        "power": 2 * sum(powers) > len(powers) if powers else None,
         "data": _joint_provenance({record["data"] for record in recorded}),
         "seconds": sum(seconds) if seconds else None,
     }
@@ -224,6 +225,8 @@ def _counts(ruled):
 def _joint_provenance(words):
     if len(words) == 1:
         return words.pop()
+    if "real, other" in words:
+        return "real, other"
     return "real, partial" if words & {"real", "real, partial"} else "simulated"
 
 

@@ -31,6 +31,7 @@ fixed = "a count"
 [claims.pair]
 source = "Figure 9"
 shows = "two numbers, and one without a verdict"
+paper = "both"
 must = { quick = ">= 0.9" }
 
 [claims.pair.parts]
@@ -41,6 +42,7 @@ must = { quick = ">= 0.9" }
 [claims.design]
 source = "Theorem 9"
 shows = "a theorem"
+paper = "a theorem"
 data = "simulated"
 must.quick = "is true"
 nothing = "a theorem"
@@ -155,13 +157,31 @@ def test_a_part_on_a_stand_in_does_not_hide_one_that_fails(claims, tmp_path):
     assert parent["value"] == "0 of 1 parts hold; on simulated data 1 of 1"
 
 
-@pytest.mark.parametrize(("left", "power"), [(0.95, True), (0.5, False)])
-def test_a_rule_of_ours_decides_on_power_and_not_on_the_verdict(claims, tmp_path, left, power):
-    claims["pair.left"] = replace(claims["pair.left"], ours=True)
-    ledger.record("pair.left", left, REAL)
-    ledger.record("pair.right", 0.05, REAL, baseline=0.01)
+@pytest.mark.parametrize(("left", "right", "power"), [(0.95, 0.3, True), (0.95, 0.01, False),
+                                                      (0.5, 0.3, False)])  # fmt: skip
+def test_a_rule_of_ours_counts_for_power_and_not_for_the_verdict(
+    claims, tmp_path, left, right, power
+):
+    """Most parts must have it: of two, both."""
+    claims["pair.left"] = replace(claims["pair.left"], paper=None)
+    ledger.record("pair.left", left, REAL, baseline=0.0)
+    ledger.record("pair.right", 0.05, REAL, baseline=right)
     parent = ledger.merge(tmp_path, claims)[0]
     assert (parent["ok"], parent["power"]) == (True, power)
+
+
+def test_a_claim_of_our_rules_alone_has_no_verdict_on_its_paper(claims, tmp_path):
+    for name in ("pair.left", "pair.right"):
+        claims[name] = replace(claims[name], paper="none")
+        ledger.record(name, 0.5, REAL, baseline=0.0)
+    assert ledger.merge(tmp_path, claims)[0]["ok"] is None
+
+
+def test_other_data_are_said_with_the_verdict(claims):
+    record = ledger.record("plain", 3, SimpleNamespace(provenance="real, other", sha256=None))
+    assert record["ok"] is True
+    words = claims_file.words(claims["plain"], record)
+    assert words == "reproduced on other data than the paper's at quick scale"
 
 
 @pytest.mark.parametrize("data", ["rebuilt", "simulated"])

@@ -37,7 +37,7 @@ def record_redraws(scores, data):
     """
     measures = {
         "ghosh.fig1": "R",
-        "beyond.moves_traffic.fig1": "R of differences",
+        "ghosh.fig1.moves": "R of differences",
         "ghosh.tab1": "relative error",
     }
     for (kind, percent), rows in scores.groupby(level=[0, 1]):
@@ -46,7 +46,7 @@ def record_redraws(scores, data):
         for id, measure in measures.items():
             ledger.record_draws(f"{id}.{place}", ours[measure], data, baseline=nothing[measure])
         share = ours["relative error"] / nothing["relative error"]
-        moved = f"beyond.moves_traffic.tab1.{place}"
+        moved = f"ghosh.tab1.moves.{place}"
         ledger.record_draws(moved, share, data, baseline=share / share)
         worst = pd.Series({"worst": ours.R.min()})
         ledger.record_table(f"ghosh.fig1.{place}", worst, data, nothing.R.min(), draws=len(rows))

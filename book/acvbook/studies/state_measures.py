@@ -73,10 +73,10 @@ def of_refits(rows: list[dict]) -> dict[str, Measure]:
     """How often refits from scratch end lower, and how often that was told, by claim."""
     table = cold(rows)
     lower = table[table.lower]
-    return {
+    told = {"cold.told": Measure(rate(lower.told))} if len(lower) else {}
+    return told | {
         "cold.enough": Measure(rate(table.lower[~table.surplus])),
         "cold.surplus": Measure(rate(table.lower[table.surplus])),
-        "cold.told": Measure(rate(lower.told)),
         "cold.alarms": Measure(rate(table.told[~table.lower])),
         "first_start": Measure(rate([row["first_start"] for row in rows])),
     }
