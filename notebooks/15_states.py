@@ -67,7 +67,7 @@ figures.save(fig, "states")
 # :alt: Four panels. Recovery and regret of seven criteria against the distance of states, bars of too few and too many states, and regret against processor time.
 # Top: how often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its {given}`95` % interval. Bottom: in which direction
 # each criterion errs, and what it costs; a dotted line leads from the Newton step (white) to exact refits. *CV of sequences* is of the
-# models with ten sequences. {verdict}`beyond.states.bic_aic` {verdict}`beyond.states.near.within`
+# models with ten sequences. {verdict}`beyond.states.near.within`
 # ```
 #
 # **Who finds the number?** Of {value}`beyond.states.models | ,` models BIC finds it in {value}`beyond.states.recovery.bic | .0%`, AIC in

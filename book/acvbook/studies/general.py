@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_matrix
-from scipy.spatial.distance import cdist
 
 import acvlib as acv
 from acvlib.methods.exact import exact
@@ -109,16 +108,6 @@ def crossings(model, exact):
     moved = inside[1:] != inside[0]
     moved[exact.folds.indicator(model.n_sites).toarray() > 0.0] = False
     return float(moved.sum(axis=1).mean())
-
-
-def in_kernel_form(model, sigma, n_centres, rng):
-    """The same model with a score that is linear in Gaussian kernels about some of its points."""
-    points = model.energy.features[:, :-1]
-    centres = points[rng.choice(len(points), n_centres, replace=False)]
-    features, ridge = (
-        np.exp(cdist(each, centres, "sqeuclidean") / (-2.0 * sigma)) for each in (points, centres)
-    )
-    return replace(model, energy=ManifoldEnergy(features, model.energy.affinity), ridge=ridge)
 
 
 def load(name, rng, n_rows=None):
