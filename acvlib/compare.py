@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .declared import declared
+from .derivatives import derivatives_of
 from .extras import require
 from .folds.folds import Known
 from .model import with_defaults
@@ -76,7 +77,9 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     A DataFrame, one row a model. rank: 0 is the best; elpd: minus the sum over sites of the
     held-out losses, which must be minus log densities of the same quantity; p: effective number of
     parameters, the loss held out minus that under the full fit, summed; elpd_diff: elpd of the best
-    minus that of the model; se, dse: standard errors of elpd and, paired by site, of elpd_diff;
+    minus that of the model; se, dse: standard errors of elpd and of elpd_diff; dse_paired: the
+    latter by pairs of losses alone, which covers too little where models are close, since both fits
+    hang on the same sites (`shared_error`; 0 where Hessians are not formed, and dse = dse_paired);
     se_over: what these count as independent. A site that several folds score counts once, by its
     mean. Sites of a fold share a fit, so that the errors take them together; where folds overlap,
     they take only a site's own losses together and are too small. With few folds, or losses with
@@ -107,22 +110,54 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     groups = results[first].groups[scored]
     elpds = {name: -result.pointwise[scored] for name, result in results.items()}
     order = sorted(results, key=lambda name: -elpds[name].sum())
+    influences = {name: _influences(result.fit) for name, result in results.items()}
     rows = []
     for rank, name in enumerate(order):
         gap = elpds[order[0]] - elpds[name]
+        paired = error_of_sum(gap, groups)
         row = {
             "rank": rank,
             "elpd": elpds[name].sum(),
             "p": results[name].p_loo,
             "elpd_diff": gap.sum(),
             "se": error_of_sum(elpds[name], groups),
-            "dse": error_of_sum(gap, groups),
+            "dse": np.hypot(paired, shared_error(influences[order[0]], influences[name])),
+            "dse_paired": paired,
             "method": results[name].method,
             "se_over": results[name].se_over,
         }
         rows.append(row)
     pandas = require("pandas", extra="tables")
     return pandas.DataFrame(rows, pandas.Index(order, name="model"))
+
+
+Influences = tuple[np.ndarray, np.ndarray] | None
+
+
+def _influences(fit: Any) -> Influences:
+    """J and H^-1 J (D, n): how far a weight more of each site moves the fit; None if not formed."""
+    derivatives = derivatives_of(fit.model)
+    if derivatives.matrix_free or derivatives.is_equation or fit.hessian.indefinite:
+        return None
+    cross = derivatives.cross_matrix(fit.params, np.ones(derivatives.n_sites))
+    return cross, fit.hessian.solve(cross)
+
+
+def shared_error(a: Influences, b: Influences) -> float:
+    """What the errors of two fits add to the standard error of the difference of their elpds.
+
+    About its own optimum a model's elpd is off by sum_i sum_j K_ij, K = J' H^-1 J, quadratic in the
+    sites: pairs of losses take the fits for fixed, and know nothing of it. For i != j the terms are
+    uncorrelated where sites are independent, so that the difference of two models has variance
+    2 sum_{i != j} (K_ij - L_ij)^2: of nested models, twice the number of surplus parameters.
+    """
+    if a is None or b is None:
+        return 0.0
+    (J, moves), (other_J, other_moves) = a, b
+    squares = sum(np.sum((cross @ cross.T) * (move @ move.T)) for cross, move in (a, b))
+    products = np.sum((J @ other_J.T) * (moves @ other_moves.T))
+    alone = (J * moves).sum(axis=0) - (other_J * other_moves).sum(axis=0)
+    return float(np.sqrt(max(2.0 * (squares - 2.0 * products - alone @ alone), 0.0)))
 
 
 def _check_comparable(a, b):

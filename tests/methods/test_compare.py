@@ -9,6 +9,7 @@ from ladder_cases import FOLDS, X, Y
 from numpy.testing import assert_allclose, assert_array_equal
 
 import acvlib as acv
+from acvlib import compare
 from acvlib.models import GLM
 from acvlib.scores import error_of_sum
 
@@ -137,7 +138,7 @@ def test_models_are_ranked_as_their_refits_predict():
         assert_allclose(row["elpd"], elpd.sum(), rtol=1e-8)
         assert_allclose(row["se"], elpd.std(ddof=1) * np.sqrt(60), rtol=1e-6)
         assert_allclose(row["elpd_diff"], gap.sum(), rtol=1e-6, atol=1e-9)
-        assert_allclose(row["dse"], gap.std(ddof=1) * np.sqrt(60), rtol=1e-6, atol=1e-9)
+        assert_allclose(row["dse_paired"], gap.std(ddof=1) * np.sqrt(60), rtol=1e-6, atol=1e-9)
     assert set(table["se_over"]) == {"sites"}
     assert "weight" not in table
 
@@ -152,12 +153,27 @@ def test_p_counts_the_parameters_of_a_linear_model(rng):
     assert pickle.loads(pickle.dumps(result)).p_loo == result.p_loo
 
 
+@pytest.mark.parametrize("surplus", [1, 4])
+def test_close_models_differ_by_less_than_their_errors(rng, surplus):
+    """The variance that pairs of losses miss, by its double sum; twice the surplus parameters."""
+    n = 2000
+    X = rng.standard_normal((n, 3 + surplus))
+    y = X[:, 0] + rng.standard_normal(n)
+    fits = [acv.fit(GLM(X[:, :k], y, "gaussian")) for k in (3, 3 + surplus)]
+    influences = [compare._influences(fit) for fit in fits]
+    kernels = [cross.T @ moves for cross, moves in influences]
+    gap = (kernels[0] - kernels[1]) ** 2
+    found = compare.shared_error(*influences)
+    assert_allclose(found**2, 2.0 * (gap.sum() - np.trace(gap)), rtol=1e-8)
+    assert_allclose(found**2, 2.0 * surplus, rtol=0.2)
+
+
 def test_models_on_folds_of_several_sites_have_errors_over_folds():
     results = results_of(acv.folds.k_fold(60, 6))
     table = acv.compare_models(results)
     best, worst = table.index[0], table.index[-1]
     gap = results[worst].fold_totals - results[best].fold_totals
-    assert_allclose(table.loc[worst, "dse"], gap.std(ddof=1) * np.sqrt(6), rtol=1e-12)
+    assert_allclose(table.loc[worst, "dse_paired"], gap.std(ddof=1) * np.sqrt(6), rtol=1e-12)
     assert set(table["se_over"]) == {"6 folds"}
     results = results_of(OVERLAPPING)  # a site scored twice counts once
     table = acv.compare_models(results)
