@@ -82,7 +82,7 @@ figures.save(fig, "standard_errors")
 # ## What to take away
 # - Do not choose between models whose cross-validated losses differ by less than `dse`. Do not trust an error from pairs of losses
 #   where models are nested or nearly so, whoever computes it.
-# - A large data set does not help: what both fits share is a number of nats that stays, two for each surplus parameter, while the sum over
+# - A large data set does not help: what both fits share stays, a variance of two for each surplus parameter, while the sum over
 #   rows of a real difference grows.
 # - The theory of when intervals from pairs hold asks that the *comparison* is stable, and not each model alone
 #   {cite:p}`bayle2025`. Of close models it is not.
