@@ -55,13 +55,14 @@ for (family, folds, pair), row in shares.iterrows():
     ledger.record(name, row.dse, baseline=row.dse_paired, draws=n_draws)
 
 # %% tags=["hide-input", "remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 4), sharey=True)
+fig, axes = figures.subplots(1, 2, figsize=(10, 3.5), sharey=True)
 for ax, (folds, title) in zip(axes, standard_errors.SCHEMES.items(), strict=True):
     part = shares.xs(folds, level="folds")
     for marker, (column, colour) in zip(
         "xo", {"dse_paired": "#999999", "dse": "#2e7d32"}.items()
     ):
-        ax.plot(part[column], part.index.get_level_values("pair"), marker, color=colour)
+        words = part.index.get_level_values("pair").map(standard_errors.WORDS)
+        ax.plot(part[column], words, marker, color=colour)
     ax.axvline(0.95, color="black", lw=0.8, ls=":")
     ax.set(title=title, xlabel="share of draws covered")
 figures.save(fig, "standard_errors")
@@ -71,7 +72,7 @@ figures.save(fig, "standard_errors")
 # :name: fig-standard-errors
 # :alt: Two panels of crosses well below and dots at or above a dotted line at 95 per cent, for four pairs of models.
 # Coverage of intervals of {given}`95` % for the difference of two models: from pairs of losses alone (crosses), and with what both fits share
-# (dots), in three families. Look at the crosses of the upper rows: the closer two models, the less pairs of losses know. {verdict}`beyond.se`
+# (dots), in three families. Look at the crosses of the lower rows: the closer two models, the less pairs of losses know. {verdict}`beyond.se`
 # ```
 #
 # One column of noise more, leave-one-out of a logistic regression: pairs alone cover
