@@ -31,6 +31,7 @@ fixed = "a count"
 [claims.pair]
 source = "Figure 9"
 shows = "two numbers, and one without a verdict"
+paper = "both are good"
 must = { quick = ">= 0.9" }
 
 [claims.pair.parts]
@@ -42,6 +43,7 @@ must = { quick = ">= 0.9" }
 source = "Theorem 9"
 shows = "a theorem"
 data = "simulated"
+paper = "it is true"
 must.quick = "is true"
 nothing = "a theorem"
 fixed = "a theorem"
@@ -155,13 +157,53 @@ def test_a_part_on_a_stand_in_does_not_hide_one_that_fails(claims, tmp_path):
     assert parent["value"] == "0 of 1 parts hold; on simulated data 1 of 1"
 
 
-@pytest.mark.parametrize(("left", "power"), [(0.95, True), (0.5, False)])
-def test_a_rule_of_ours_decides_on_power_and_not_on_the_verdict(claims, tmp_path, left, power):
-    claims["pair.left"] = replace(claims["pair.left"], ours=True)
-    ledger.record("pair.left", left, REAL)
-    ledger.record("pair.right", 0.05, REAL, baseline=0.01)
+@pytest.mark.parametrize(("moves", "power"), [(0.95, True), (0.5, False)])
+def test_a_rule_of_ours_lends_power_and_never_decides(claims, tmp_path, moves, power):
+    beside = replace(claims["pair.left"], id="pair.left.moves", ours=True)
+    claims["pair.left.moves"] = beside
+    claims["pair"] = replace(claims["pair"], parts=("pair.left", "pair.left.moves"))
+    ledger.record("pair.left", 0.95, REAL, baseline=0.92)
+    ledger.record("pair.left.moves", moves, REAL, baseline=0.0)
     parent = ledger.merge(tmp_path, claims)[0]
     assert (parent["ok"], parent["power"]) == (True, power)
+
+
+def test_a_rule_of_ours_elsewhere_lends_no_power(claims, tmp_path):
+    claims["pair.right"] = replace(claims["pair.right"], ours=True)
+    ledger.record("pair.left", 0.95, REAL, baseline=0.92)
+    ledger.record("pair.right", 0.05, REAL, baseline=0.5)
+    assert ledger.merge(tmp_path, claims)[0]["power"] is False
+
+
+@pytest.mark.parametrize(("baseline", "power"), [(0.5, True), (0.05, False)])
+def test_a_claim_has_power_if_most_of_its_parts_have(claims, tmp_path, baseline, power):
+    claims["pair.third"] = replace(claims["pair.left"], id="pair.third")
+    claims["pair"] = replace(claims["pair"], parts=("pair.left", "pair.right", "pair.third"))
+    ledger.record("pair.left", 0.95, REAL, baseline=0.5)
+    ledger.record("pair.right", 0.05, REAL, baseline=baseline)
+    ledger.record("pair.third", 0.95, REAL, baseline=0.92)
+    assert ledger.merge(tmp_path, claims)[0]["power"] is power
+
+
+def test_other_real_data_are_called_so(claims, tmp_path):
+    claims["plain"] = replace(claims["plain"], other="of another month")
+    ledger.record("plain", 3, REAL)
+    (record,) = ledger.merge(tmp_path, claims)
+    assert (record["data"], record["ok"]) == ("real, other", True)
+    assert claims_file.words(claims["plain"], record) == "reproduced on other data at quick scale"
+    (again,) = ledger.judged([record], claims | {"plain": replace(claims["plain"], other=None)})
+    assert again["data"] == "real"
+
+
+@pytest.mark.parametrize(("value", "found"), [(4.1, 0), (1.9, 1), (0.4, 0)])
+def test_a_single_timing_near_its_rule_is_a_problem(claims, tmp_path, value, found):
+    timed = {"unit": ledger.SECONDS, "must": {"quick": ">= 1"}, "explanation": "slow"}
+    claims["plain"] = replace(claims["plain"], **timed)
+    ledger.record("plain", value, REAL)
+    texts = ledger.problems(ledger.merge(tmp_path, {"plain": claims["plain"]}), {})
+    texts += ledger.problems(ledger.merge(tmp_path, claims), {"plain": claims["plain"]})
+    assert len(texts) == found
+    assert all("single timings within a factor of two" in text for text in texts)
 
 
 @pytest.mark.parametrize("data", ["rebuilt", "simulated"])
@@ -234,6 +276,13 @@ shows = "a number"
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
+        ('must.quick = ">= 3"', r"plain: the paper states no such rule: ours = true"),
+        ("ours = true", r"plain: ours is said of a part"),
+        ('paper = "none"', r"plain: paper = 'none' has no meaning"),
+        (
+            'parts.left = { must.quick = ">= 3", ours = true }',
+            r"plain: all its rules are ours",
+        ),
         ('must = { quik = ">= 3" }', r"plain: must = .*quik.* has no meaning"),
         ('must = ">= 3"', r"plain: must = '>= 3'"),
         ('must.quick = "=> 3"', r"plain: no such rule: '=> 3'"),

@@ -36,18 +36,17 @@ def record_redraws(scores, data):
     nothing, its share of the error of doing nothing, and its worst draw.
     """
     measures = {
-        "ghosh.fig1": "R",
-        "beyond.moves_traffic.fig1": "R of differences",
-        "ghosh.tab1": "relative error",
+        "ghosh.fig1.{}": "R",
+        "ghosh.fig1.{}.moves": "R of differences",
+        "ghosh.tab1.{}": "relative error",
     }
     for (kind, percent), rows in scores.groupby(level=[0, 1]):
         ours, nothing = (rows.xs(rung, axis=1, level=1) for rung in (IJ, NONE))
         place = f"{kind}.{percent}"
         for id, measure in measures.items():
-            ledger.record_draws(f"{id}.{place}", ours[measure], data, baseline=nothing[measure])
+            ledger.record_draws(id.format(place), ours[measure], data, baseline=nothing[measure])
         share = ours["relative error"] / nothing["relative error"]
-        moved = f"beyond.moves_traffic.tab1.{place}"
-        ledger.record_draws(moved, share, data, baseline=share / share)
+        ledger.record_draws(f"ghosh.tab1.{place}.share", share, data, baseline=share / share)
         worst = pd.Series({"worst": ours.R.min()})
         ledger.record_table(f"ghosh.fig1.{place}", worst, data, nothing.R.min(), draws=len(rows))
 
