@@ -378,9 +378,7 @@ ledger.record_draws(
 
 # %%
 some = {k: genomics.balanced(k, 0) for k in genomics.SIZES}
-every = {
-    df: genomics.every_rung(models[df], full[df], some) for df in (dfs[0], dfs[-1])
-}
+every = {df: genomics.every_rung(models[df], full[df], some) for df in (dfs[0], dfs[-1])}
 ladders = {df: genomics.stage_errors(run) for df, run in every.items()}
 pd.concat(ladders, names=["df"])["clustering"].unstack(1).round(1)
 

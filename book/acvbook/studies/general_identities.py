@@ -158,9 +158,9 @@ def bounds(rng, sizes=(25, 50, 100)):
 
 
 def lemmas(rng, n_draws):
-    """Of many draws of `bounds`: `over`, the largest over sizes, and the slope of `second`."""
+    """Of many draws of `bounds`: first, the largest `over` of all sizes; the slope of `second`."""
     tables = [bounds(rng) for _ in range(n_draws)]
-    rows = [{"over": t.over.max(), "second": slopes(t[["second"]]).second} for t in tables]
+    rows = [{"first": t.over.max(), "second": slopes(t[["second"]]).second} for t in tables]
     return pd.DataFrame(rows)
 
 
