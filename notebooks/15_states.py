@@ -30,10 +30,9 @@ paper = scale == "paper"
 # number of standard deviations apart (for counts and categories: as far apart as Gaussians of the same Hellinger distance);
 # each state stays with a probability between {given}`0.8` and {given}`0.95`. A series is one sequence, or ten. Every candidate is fitted by EM from five
 # starts and polished by Newton's method. *Regret* is what the chosen candidate loses, on {given}`10,000` fresh frames, against the best one.
-# The whole study takes {value}`beyond.states.minutes | .0f` minutes of two cores.
 #
 # Four schemes of folds: *within* leaves out a tenth of the time points, at random; *half* is half-sampling; *sequence* leaves out whole sequences;
-# *future* fits up to an origin and predicts the next tenth, step by step, for four models of each design at most.
+# *future* fits up to an origin and predicts the next tenth, step by step.
 
 # %%
 rows = states.simulated(paper, seed)
@@ -133,8 +132,6 @@ for name, (own, baseline) in state_measures.of_scratch(scratch).items():
     ledger.record(f"beyond.states.{name}", own.value, **settings)
 price = scratch.seconds_scratch.sum() / scratch.seconds_continued.sum()
 ledger.record("beyond.states.scratch.price", price)
-refits = (scratch.seconds_scratch + scratch.seconds_continued).sum() / 60.0 / 2.0
-ledger.record("beyond.states.minutes", states.minutes(rows) + refits)
 
 # %% [markdown]
 # With one state too many, a fold of the refit that continues is too good by {value}`beyond.states.scratch.optimism.surplus | .2f` nats; with the

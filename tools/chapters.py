@@ -119,9 +119,7 @@ def run_words(name, folder, records):
     """Minutes, memory and scale of the run that made the chapter; empty where they are unknown."""
     minutes, gigabytes = cost(name, folder)
     scale = next((r["scale"] for r in records if r["notebook"] == name), "")
-    besides = FRAMES[name].get("besides")
-    end = f"; besides, {besides}." if besides else "."
-    return f"{minutes} minutes and {gigabytes} GB, {scale} scale, one core{end}" if minutes else ""
+    return f"{minutes} minutes and {gigabytes} GB, {scale} scale, one core." if minutes else ""
 
 
 def numbers_of(source, folder):

@@ -3,25 +3,30 @@
 A claim is a table `[claims."paper.name"]` with these keys:
 
 - `source`: where it stands; `shows`: what must be shown.
-- `paper`: what is reported there, a number or a sentence in our words; `unit`: the unit of both.
+- `paper`: what is reported there: a number, or a sentence in our words in which the paper's own
+  stand between “ and ”; `unit`: the unit of both.
 - `must`: the rule at a scale, `must.paper = ">= 0.99"`; the forms are those of `holds`. Without
   one the number is reported, not judged.
 - `nothing`: why *doing nothing* (no adjustment at all) has no such number. Without this key a
   judged record must carry its `baseline`: the same number, measured for doing nothing.
 - `fixed`: why chance does not enter. Without this key a judged record is the median of at least
   `draws` independent draws (20 unless told).
-- `ours`: true for a part whose rule asks more than the paper does, to show power; a rule without
-  the paper's number or words (`paper` absent or "none") always is. It does not decide whether the
-  claim holds, but counts where it is asked whether it holds *with power*.
+- `ours`: true for a part that the paper states neither in words nor by a number; it does not
+  inherit `paper`. It never decides whether a claim of a paper holds. Where it stands beside a part
+  of the paper's, its id being that part's with one word more at the end or with another word
+  (`iid.2.share` beside `iid.2`, `june.theta` beside `june.loss`), it may lend that part its power.
 - `changed`: when and why the rule was changed after its number was seen.
 - `data`: "real" (the default: stand-ins then get no verdict), or "simulated": it needs no data.
+- `other`: why the real data are not those that the paper measured: their word is "real, other".
 - `notebook`: the chapter that records it, and `figure`: the `:name:` of its figure there.
 - `explanation`: why it does not hold; required as soon as it does not.
 - `scales`: where it is measured, if not at both.
 - `stand_in`: why a stand-in may be published: the real data cannot be had.
 - `parts`: tables by sub-id, each a claim of its own; they inherit what they do not set.
 
-A key or a value that has no meaning is refused: a misspelt scale would switch a verdict off.
+A key or a value that has no meaning is refused: a misspelt scale would switch a verdict off. So is
+a rule under a paper's name that the paper does not state and that is not `ours`, and a claim of a
+paper all of whose rules are `ours`: it belongs to `beyond`.
 """
 
 import math
@@ -37,6 +42,7 @@ SCALES = ("quick", "paper")
 PROVENANCES = ("real", "real, partial", "real, other", "rebuilt", "simulated")
 NEEDS = ("real", "simulated")
 TEXTS = ("unit", "nothing", "fixed", "changed", "notebook", "figure", "explanation", "stand_in")
+TEXTS += ("other",)
 
 _COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 _RULE = re.compile(r"(<=|>=|<|>|==) (\S+)(?: ± (\S+))?")
@@ -91,6 +97,7 @@ class Claim:
     ours: bool = False
     changed: str | None = None
     data: str = "real"
+    other: str | None = None
     notebook: str | None = None
     figure: str | None = None
     explanation: str | None = None
@@ -103,6 +110,7 @@ class Claim:
         meant = texts | {
             "source": isinstance(self.source, str),
             "shows": isinstance(self.shows, str),
+            "paper": self.paper not in ("", "–", "none"),
             "data": self.data in NEEDS,
             "ours": type(self.ours) is bool,
             "draws": type(self.draws) is int and self.draws >= 2,
@@ -113,18 +121,23 @@ class Claim:
         for name, has_meaning in meant.items():
             if not has_meaning:
                 raise LedgerError(f"{self.id}: {name} = {getattr(self, name)!r} has no meaning")
-        if self.must and not self.parts and self.paper in (None, "none") and not self.is_beyond:
-            object.__setattr__(self, "ours", True)
         for rule in self.must.values():
             try:
                 _parsed(rule)
             except LedgerError as error:
                 raise LedgerError(f"{self.id}: {error}") from None
+        if self.must and self.paper is None and not self.is_ours:
+            raise LedgerError(f"{self.id}: the paper states no such rule: ours = true")
 
     @property
-    def is_beyond(self) -> bool:
-        """Whether no paper makes the claim."""
-        return self.id.startswith("beyond.")
+    def is_ours(self) -> bool:
+        """Whether no paper states it: a part marked so, and all that is new here."""
+        return self.ours or self.id.startswith("beyond.")
+
+    def word(self, data: str) -> str:
+        """The word for `data`, a provenance: real data may be other than the paper's."""
+        data = "real" if data == "real, other" else data
+        return "real, other" if self.other and data == "real" else data
 
     def is_stand_in(self, data: str) -> bool:
         """Whether `data`, a provenance, only takes the place of what the claim is about."""
@@ -188,10 +201,18 @@ def _with_parts(id, table):
     own = {key: value for key, value in table.items() if key != "parts"}
     parts = table.get("parts", {})
     _known(parts, None, f"{id}, parts")
+    if own.get("ours") is True:
+        raise LedgerError(f"{id}: ours is said of a part")
     yield _claim(id, own | {"parts": tuple(f"{id}.{name}" for name in parts)})
+    ruled = []
     for name, part in parts.items():
         _known(part, _KEYS - {"parts"}, f"{id}.{name}")
-        yield _claim(f"{id}.{name}", own | part)
+        inherited = own | {"paper": None} if part.get("ours") else own
+        claim = _claim(f"{id}.{name}", inherited | part)
+        ruled += [claim] if claim.must else []
+        yield claim
+    if ruled and all(claim.ours for claim in ruled):
+        raise LedgerError(f"{id}: all its rules are ours, and none is the paper's")
 
 
 def _claim(id, table):
@@ -209,6 +230,15 @@ def _known(table, keys, where):
         raise LedgerError(
             f"{where}: no key {', '.join(unknown)}; there are {', '.join(sorted(keys))}"
         )
+
+
+def are_beside(id: str, other: str) -> bool:
+    """Whether an id is that of a part with one word more at the end, or with one word another."""
+    words, others = id.split("."), other.split(".")
+    if len(others) > len(words):
+        return others[:-1] == words
+    pairs = list(zip(words, others, strict=False))[2:]  # after the claim's own name
+    return len(words) == len(others) and len(pairs) > 1 and sum(a != b for a, b in pairs) == 1
 
 
 # The kinds of verdict, best first, and what heads their column in the summary.
@@ -241,9 +271,8 @@ def words(claim: Claim, record: dict | None) -> str:
     if record["ok"] is None:
         outcome = "holds" if record["holds"] else "fails"
         return f"not testable: {record['data']} data (the rule {outcome} on them)"
-    ours = claim.ours or claim.is_beyond
-    verb = ("held", "not held") if ours else ("reproduced", "not reproduced")
-    other = " on other data than the paper's" if record["data"] == "real, other" else ""
+    verb = ("held", "not held") if claim.is_ours else ("reproduced", "not reproduced")
+    other = " on other data" if record["data"] == "real, other" else ""
     if not record["ok"]:
         return f"{verb[1]}{other}"
     scale = "" if record["scale"] == "paper" else " at quick scale"

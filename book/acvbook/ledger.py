@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from . import whole
-from .claims import CLAIMS, PROVENANCES, ROOT, SCALES, LedgerError, load_claims
+from .claims import CLAIMS, PROVENANCES, ROOT, SCALES, LedgerError, are_beside, holds, load_claims
 
 KEYS = ["id", "value", "baseline", "draws", "spread", "paper", "holds", "ok", "power"]
 KEYS += ["data", "data_sha256", "scale", "seed", "seconds", "notebook", "commit", "versions"]
+SECONDS = "ratio of seconds"
 PACKAGES = ("numpy", "scipy", "numba", "autograd", "acvlib")
 
 
@@ -138,6 +139,7 @@ def _judged(record, claim):
     passes = None if baseline is None else claim.holds(baseline, scale)
     verdicts = {
         "paper": claim.paper,
+        "data": claim.word(record["data"]),
         "holds": claim.holds(value, scale),
         "ok": claim.judge(value, record["data"], scale),
         "power": None if passes is None else not passes,
@@ -187,14 +189,15 @@ def read(path):
 
 def _parent(claim, recorded, claims):
     """The record of a claim that consists of its parts: one part that fails on real data fails it,
-    unless its rule is ours, and parts on stand-ins get no verdict. It has power where most of the
-    parts, ours too, hold and have it, of those for which doing nothing has the number.
+    unless its rule is ours, and parts on stand-ins get no verdict. It has power if most parts of
+    the paper's have.
     """
     ruled = [record for record in recorded if record["holds"] is not None]
     judged = [record for record in ruled if record["ok"] is not None]
-    of_paper = [record for record in ruled if not claims[record["id"]].ours]
+    ours = [record for record in judged if claims[record["id"]].ours]
     papers = [record for record in judged if not claims[record["id"]].ours]
-    powers = [r["ok"] and r["power"] for r in judged if r["power"] is not None]
+    powers = [_power(record, ours) for record in papers]
+    powers = [power for power in powers if power is not None]
     seconds = [record["seconds"] for record in recorded if record["seconds"] is not None]
     return recorded[0] | {
         "id": claim.id,
@@ -203,12 +206,21 @@ def _parent(claim, recorded, claims):
         "draws": min(record["draws"] for record in recorded),
         "spread": None,
         "paper": claim.paper,
-        "holds": all(record["holds"] for record in of_paper) if of_paper else None,
+        "holds": all(r["holds"] for r in ruled if not claims[r["id"]].ours) if ruled else None,
         "ok": all(record["ok"] for record in papers) if papers else None,
-        "power": 2 * sum(powers) > len(powers) if powers else None,
+        "power": sum(powers) > len(powers) / 2 if powers else None,
         "data": _joint_provenance({record["data"] for record in recorded}),
         "seconds": sum(seconds) if seconds else None,
     }
+
+
+def _power(record, ours):
+    """Whether a part of the paper's, or a part of ours beside it, holds where doing nothing fails;
+    None where doing nothing has no number in any of them.
+    """
+    beside = [other for other in ours if are_beside(record["id"], other["id"])]
+    measured = [one for one in (record, *beside) if one["power"] is not None]
+    return any(one["ok"] and one["power"] for one in measured) if measured else None
 
 
 def _counts(ruled):
@@ -254,8 +266,12 @@ def _weak(record, claim):
     if record["baseline"] is None and not claim.nothing:
         yield f"{claim.id}: no baseline: does doing nothing meet the rule too?"
     least = claim.draws if record["scale"] == "paper" else 3
-    if record["draws"] < least and not claim.fixed:
+    if record["draws"] >= least:
+        return
+    if not claim.fixed:
         yield f"{claim.id}: {record['draws']} draws, and not {least}: one draw decides nothing"
+    elif claim.unit == SECONDS and len({holds(rule, record["value"] * f) for f in (0.5, 2)}) > 1:
+        yield f"{claim.id}: single timings within a factor of two of {rule!r} decide nothing"
 
 
 def commit():

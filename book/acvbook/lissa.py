@@ -64,6 +64,29 @@ def lissa(
     return Estimates(x, residual, distance, agrees)
 
 
+def steps_needed(condition: float, dim: int, rng: np.random.Generator) -> int:
+    """Steps until `lissa` agrees with conjugate gradients, to a tenth, for eigenvalues from
+    1 / condition to 1, evenly in their logarithms: a fifth more at each trial.
+    """
+    spectrum, depth = Diagonal(np.geomspace(1.0 / condition, 1.0, dim)), 1
+    b = rng.standard_normal((1, dim))
+    while not lissa(spectrum, b, rng, depth=depth, scale=MARGIN).agrees.all():
+        depth = depth + 1 + depth // 5
+    return depth
+
+
+class Diagonal(NamedTuple):
+    """An operator with these eigenvalues (D,)."""
+
+    eigenvalues: np.ndarray
+
+    def multiply(self, vectors, rows):
+        return vectors * self.eigenvalues
+
+    def precondition(self, vectors, rows):
+        return vectors.copy()
+
+
 def _length(vectors):
     return np.linalg.norm(vectors, axis=-1)
 

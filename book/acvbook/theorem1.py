@@ -84,6 +84,13 @@ class Ball:
         smallest = np.linalg.eigvalsh(hessian)[0]
         return self.n_terms / smallest if smallest > 0 else np.inf
 
+    def averages(self):
+        """(C_g, C_h) of Assumption 3."""
+        slope = self._largest(self.model.family.slope, ()) * self._length
+        curvature = self._largest(self.model.family.curvature, self._curvature_peaks)
+        root = np.sqrt(self.n_terms)
+        return np.linalg.norm(slope) / root, np.linalg.norm(curvature * self._length**2) / root
+
     def l_h(self):
         """A Lipschitz constant of |h|_2 / sqrt(N)."""
         third = self._largest(self._of_third, self._third_peaks)

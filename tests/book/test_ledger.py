@@ -31,7 +31,7 @@ fixed = "a count"
 [claims.pair]
 source = "Figure 9"
 shows = "two numbers, and one without a verdict"
-paper = "both"
+paper = "both are good"
 must = { quick = ">= 0.9" }
 
 [claims.pair.parts]
@@ -42,8 +42,8 @@ must = { quick = ">= 0.9" }
 [claims.design]
 source = "Theorem 9"
 shows = "a theorem"
-paper = "a theorem"
 data = "simulated"
+paper = "it is true"
 must.quick = "is true"
 nothing = "a theorem"
 fixed = "a theorem"
@@ -157,31 +157,53 @@ def test_a_part_on_a_stand_in_does_not_hide_one_that_fails(claims, tmp_path):
     assert parent["value"] == "0 of 1 parts hold; on simulated data 1 of 1"
 
 
-@pytest.mark.parametrize(("left", "right", "power"), [(0.95, 0.3, True), (0.95, 0.01, False),
-                                                      (0.5, 0.3, False)])  # fmt: skip
-def test_a_rule_of_ours_counts_for_power_and_not_for_the_verdict(
-    claims, tmp_path, left, right, power
-):
-    """Most parts must have it: of two, both."""
-    claims["pair.left"] = replace(claims["pair.left"], paper=None)
-    ledger.record("pair.left", left, REAL, baseline=0.0)
-    ledger.record("pair.right", 0.05, REAL, baseline=right)
+@pytest.mark.parametrize(("moves", "power"), [(0.95, True), (0.5, False)])
+def test_a_rule_of_ours_lends_power_and_never_decides(claims, tmp_path, moves, power):
+    beside = replace(claims["pair.left"], id="pair.left.moves", ours=True)
+    claims["pair.left.moves"] = beside
+    claims["pair"] = replace(claims["pair"], parts=("pair.left", "pair.left.moves"))
+    ledger.record("pair.left", 0.95, REAL, baseline=0.92)
+    ledger.record("pair.left.moves", moves, REAL, baseline=0.0)
     parent = ledger.merge(tmp_path, claims)[0]
     assert (parent["ok"], parent["power"]) == (True, power)
 
 
-def test_a_claim_of_our_rules_alone_has_no_verdict_on_its_paper(claims, tmp_path):
-    for name in ("pair.left", "pair.right"):
-        claims[name] = replace(claims[name], paper="none")
-        ledger.record(name, 0.5, REAL, baseline=0.0)
-    assert ledger.merge(tmp_path, claims)[0]["ok"] is None
+def test_a_rule_of_ours_elsewhere_lends_no_power(claims, tmp_path):
+    claims["pair.right"] = replace(claims["pair.right"], ours=True)
+    ledger.record("pair.left", 0.95, REAL, baseline=0.92)
+    ledger.record("pair.right", 0.05, REAL, baseline=0.5)
+    assert ledger.merge(tmp_path, claims)[0]["power"] is False
 
 
-def test_other_data_are_said_with_the_verdict(claims):
-    record = ledger.record("plain", 3, SimpleNamespace(provenance="real, other", sha256=None))
-    assert record["ok"] is True
-    words = claims_file.words(claims["plain"], record)
-    assert words == "reproduced on other data than the paper's at quick scale"
+@pytest.mark.parametrize(("baseline", "power"), [(0.5, True), (0.05, False)])
+def test_a_claim_has_power_if_most_of_its_parts_have(claims, tmp_path, baseline, power):
+    claims["pair.third"] = replace(claims["pair.left"], id="pair.third")
+    claims["pair"] = replace(claims["pair"], parts=("pair.left", "pair.right", "pair.third"))
+    ledger.record("pair.left", 0.95, REAL, baseline=0.5)
+    ledger.record("pair.right", 0.05, REAL, baseline=baseline)
+    ledger.record("pair.third", 0.95, REAL, baseline=0.92)
+    assert ledger.merge(tmp_path, claims)[0]["power"] is power
+
+
+def test_other_real_data_are_called_so(claims, tmp_path):
+    claims["plain"] = replace(claims["plain"], other="of another month")
+    ledger.record("plain", 3, REAL)
+    (record,) = ledger.merge(tmp_path, claims)
+    assert (record["data"], record["ok"]) == ("real, other", True)
+    assert claims_file.words(claims["plain"], record) == "reproduced on other data at quick scale"
+    (again,) = ledger.judged([record], claims | {"plain": replace(claims["plain"], other=None)})
+    assert again["data"] == "real"
+
+
+@pytest.mark.parametrize(("value", "found"), [(4.1, 0), (1.9, 1), (0.4, 0)])
+def test_a_single_timing_near_its_rule_is_a_problem(claims, tmp_path, value, found):
+    timed = {"unit": ledger.SECONDS, "must": {"quick": ">= 1"}, "explanation": "slow"}
+    claims["plain"] = replace(claims["plain"], **timed)
+    ledger.record("plain", value, REAL)
+    texts = ledger.problems(ledger.merge(tmp_path, {"plain": claims["plain"]}), {})
+    texts += ledger.problems(ledger.merge(tmp_path, claims), {"plain": claims["plain"]})
+    assert len(texts) == found
+    assert all("single timings within a factor of two" in text for text in texts)
 
 
 @pytest.mark.parametrize("data", ["rebuilt", "simulated"])
@@ -254,6 +276,13 @@ shows = "a number"
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
+        ('must.quick = ">= 3"', r"plain: the paper states no such rule: ours = true"),
+        ("ours = true", r"plain: ours is said of a part"),
+        ('paper = "none"', r"plain: paper = 'none' has no meaning"),
+        (
+            'parts.left = { must.quick = ">= 3", ours = true }',
+            r"plain: all its rules are ours",
+        ),
         ('must = { quik = ">= 3" }', r"plain: must = .*quik.* has no meaning"),
         ('must = ">= 3"', r"plain: must = '>= 3'"),
         ('must.quick = "=> 3"', r"plain: no such rule: '=> 3'"),

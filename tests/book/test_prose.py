@@ -126,7 +126,7 @@ ledger.record("ghosh.x", 18)
 
 def test_what_is_wrong_in_a_chapter(tmp_path):
     (tmp_path / "01_demo.py").write_text(NOTEBOOK, "utf-8")
-    settings = {"notebook": "01_demo", "must": {"quick": ">= 1"}}
+    settings = {"notebook": "01_demo", "paper": 1, "must": {"quick": ">= 1"}}
     claims = {
         "ghosh.x": Claim("ghosh.x", "", "", figure="fig-a", **settings),
         "ghosh.w": Claim("ghosh.w", "", "", figure="fig-b", **settings),

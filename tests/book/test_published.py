@@ -13,7 +13,7 @@ NAMES = sorted(path.stem for path in PUBLISHED.glob("*.ipynb"))
 
 @pytest.fixture(scope="module")
 def records():
-    return ledger.read(PUBLISHED / "ledger.json")
+    return ledger.judged(ledger.read(PUBLISHED / "ledger.json"))
 
 
 def test_the_published_ledger_is_complete_and_each_failure_has_its_reason(records):
@@ -25,6 +25,14 @@ def test_the_published_ledger_is_complete_and_each_failure_has_its_reason(record
     claims = load_claims()
     late = {name for name in claims.keys() - recorded if claims[name].notebook in changed}
     assert ledger.problems(records, {n: claims[n] for n in claims.keys() - late}) == []
+
+
+def test_no_claim_of_a_paper_fails_by_a_rule_of_ours(records):
+    claims, failed = load_claims(), {r["id"] for r in records if r["ok"] is False}
+    fails = [claims[id] for id in failed & claims.keys() if not claims[id].is_ours]
+    causes = [{part for part in c.parts if part in failed} or {c.id} for c in fails]
+    assert causes
+    assert all(any(not claims[id].is_ours for id in own) for own in causes)
 
 
 def test_nothing_published_was_measured_on_a_stand_in_that_is_not_explained(records):

@@ -11,7 +11,8 @@ from acvbook.studies import records
 ENDINGS = [
     "as_printed",
     "infinitesimal_jackknife",
-    "regret",
+    "same",
+    "p.as_printed",
     "gamma_p",
     "gamma_i",
     "error",
@@ -52,12 +53,24 @@ def test_one_draw_has_one_value_and_columns_other_names(recorded):
     assert recorded["a.share"] == (2.0, {"baseline": 0.0, "draws": 7})
 
 
-def test_choices_are_shares_of_draws(recorded):
+def test_choices_are_recorded_beside_those_of_doing_nothing(recorded):
     criteria = ("exact", "no_adjustment", "infinitesimal_jackknife")
     index = pd.MultiIndex.from_product([range(4), criteria], names=["draw", "criterion"])
-    table = pd.DataFrame({"gamma_p": 1.0, "gamma_i": 2.0, "regret": 0.0, "same": 1.0}, index)
-    table.loc[(0, "infinitesimal_jackknife"), ["same", "regret"]] = 0.0, 0.5
+    columns = {"gamma_p": 1.0, "gamma_i": 2.0, "regret": 0.0, "in_se": 0.0, "same": 1.0}
+    table = pd.DataFrame(columns, index)
+    table.loc[(0, "infinitesimal_jackknife"), ["same", "in_se"]] = 0.0, 0.5
     table.loc[(slice(1, 3), "no_adjustment"), "same"] = 0.0
     records.record_choices("a", table, None)
-    assert recorded["a.infinitesimal_jackknife"] == (0.75, {"baseline": 0.25, "draws": 4})
-    assert list(recorded["a.regret"][0]) == [0.5, 0.0, 0.0, 0.0]
+    assert list(recorded["a.infinitesimal_jackknife"][0]) == [0.5, 0.0, 0.0, 0.0]
+    assert recorded["a.same"] == (0.75, {"baseline": 0.25, "draws": 4})
+
+
+def test_of_settings_the_largest_is_recorded_with_their_range(recorded):
+    index = pd.MultiIndex.from_product(
+        [(0.1, 1.0), range(3), ("as_printed", "infinitesimal_jackknife", "no_adjustment")],
+        names=["width", "draw", "rung"],
+    )
+    values = np.repeat([0.2, 0.4], 9) + np.tile(np.repeat([-0.1, 0.0, 0.3], 3), 2)
+    records.record_settings("a", pd.DataFrame({"r": values}, index), None, {"p": "r"})
+    value, keys = recorded["a.p.as_printed"]
+    assert (value, keys) == (0.4, {"draws": 3, "spread": [0.2, 0.4]})

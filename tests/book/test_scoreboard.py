@@ -26,7 +26,7 @@ def record(holds, power=None, data="real", scale="paper"):
         "draws": 20,
         "spread": [0.1, 0.2],
         "holds": holds,
-        "ok": None if data != "real" else holds,
+        "ok": holds if data.startswith("real") else None,
         "power": power,
         "data": data,
         "data_sha256": "ab" * 32,
@@ -44,6 +44,8 @@ def record(holds, power=None, data="real", scale="paper"):
         (record(True, power=False), "held", "reproduced, without power"),
         (record(True, power=True, scale="quick"), "power", "reproduced at quick scale"),
         (record(False), "failed", "not reproduced"),
+        (record(False, data="real, other"), "failed", "not reproduced on other data"),
+        (record(True, True, "real, other"), "power", "reproduced on other data"),
         (
             record(True, data="rebuilt"),
             "open",
@@ -90,14 +92,20 @@ def test_failures_of_one_reason_are_explained_once_below_their_table():
     assert "- `ghosh.fig9.a`, `ghosh.fig9.b`: Why." in section
 
 
-def test_the_summary_counts_claims_and_rules():
-    parts = {id: Claim(id, "", "", must=RULE) for id in ("ghosh.a.x", "ghosh.a.y", "ghosh.a.z")}
-    parent = Claim("ghosh.a", "", "", parts=tuple(parts))
-    recorded = dict(
-        zip(parts, (record(True, power=True), record(False), record(None)), strict=True)
-    )
-    recorded["ghosh.a"] = record(False)
-    assert scoreboard.counts([parent], parts, recorded) == "0 (1) | 0 (0) | 1 (1) | 0 (0) | 0 (1)"
+def test_the_summary_counts_each_claim_once():
+    own = [Claim(f"ghosh.{name}", "", "", paper=1, must=RULE) for name in "abc"]
+    entries = (record(True, power=True), record(False), record(None))
+    recorded = dict(zip(("ghosh.a", "ghosh.b", "ghosh.c"), entries, strict=True))
+    assert scoreboard.counts(own, recorded) == "1 | 0 | 1 | 0 | 1"
+
+
+def test_what_to_know_first_is_counted():
+    claims = {f"ghosh.{name}": Claim(f"ghosh.{name}", "", "", paper=1, must=RULE) for name in "abc"}
+    entries = (record(True, power=True), record(True, power=False), record(True, data="rebuilt"))
+    text = scoreboard.first(claims, dict(zip(claims, entries, strict=True)))
+    assert "Of 2 rules of the papers" in text
+    assert "meets 1 too" in text
+    assert "Of 3 rules of the papers, 0 are about\n   simulated data, and 2 were" in text
 
 
 def test_every_claim_of_the_book_and_every_part_has_its_row():

@@ -246,11 +246,9 @@ def test_tags(name, outside, begins, kind):
 @pytest.mark.parametrize("name", SETS)
 def test_real_sets_say_what_they_are(name):
     said = {"covtype": "real, partial", "msd": "real, partial", "genomics": "rebuilt"}
-    said |= {"libsvm, w2a_standin": "real, partial"}
+    said["libsvm, w2a_standin"] = "real, partial"
     data = loaded(name, "real")
-    # Other recordings, and other months than the paper's; the toy is the authors'.
-    other = name.startswith(("mocap", "philadelphia")) and name != "philadelphia, toy"
-    assert data.provenance == ("real, other" if other else said.get(name, "real"))
+    assert data.provenance == said.get(name, "real")
     if not name.startswith("philadelphia"):  # one checksum of two files
         assert data.sha256 in registry.get(name.partition(",")[0]).files.values()
 

@@ -23,7 +23,7 @@ def expression(data):
 @pytest.fixture(scope="module")
 def run(data, expression):
     model = genomics.clustering(expression[data.train], data.hours, 5, 3)
-    return genomics.every_rung(model, acv.fit(model), sizes=(1, 2))
+    return genomics.every_rung(model, acv.fit(model), {k: genomics.left_out(k) for k in (1, 2)})
 
 
 def test_all_63_combinations():
@@ -32,6 +32,16 @@ def test_all_63_combinations():
     assert {tuple(fold) for fold in genomics.left_out(2)} == {
         (a, b) for b in range(7) for a in range(b)
     }
+
+
+def test_balanced_folds_take_every_combination_once_and_every_time_equally_often():
+    for size, n_classes in ((1, 1), (2, 3), (3, 5)):
+        parts = [genomics.balanced(size, number) for number in range(n_classes)]
+        assert sorted(map(tuple, np.concatenate(parts))) == sorted(
+            map(tuple, genomics.left_out(size))
+        )
+        for part in parts:
+            assert (np.bincount(part.ravel(), minlength=7) == size).all()
 
 
 def test_pooled_errors_and_held_out_losses_agree(run, data, expression):

@@ -23,7 +23,7 @@ class Areas:
 
     counts: np.ndarray
     edges: np.ndarray
-    provenance: Literal["real", "real, other", "simulated"]
+    provenance: Literal["real", "simulated"]
     sha256: str
     name: str
     outlines: list = field(default_factory=list)

@@ -36,7 +36,7 @@ class Mocap:
 
     sequences: list
     rate: int
-    provenance: Literal["real, other", "simulated"]
+    provenance: Literal["real", "simulated"]
     sha256: str
     name: ClassVar[str] = "mocap"
 
@@ -84,7 +84,7 @@ def load_mocap(rate: int = 30) -> Mocap:
     segments = pd.read_csv(registry.find("mocap", f"segments124_{rate}fps.csv"))
     channels = {seq: table[list(CHANNELS)].to_numpy(float) for seq, table in recordings.items()}
     sequences = [channels[row.seq][row.start : row.stop] for row in segments.itertuples()]
-    return Mocap(sequences, rate, "real, other", registry.file_sha256(path))
+    return Mocap(sequences, rate, "real", registry.file_sha256(path))
 
 
 def load_mocap_long() -> Mocap:
@@ -93,10 +93,7 @@ def load_mocap_long() -> Mocap:
 
     path = registry.find("mocap", LONG_FILE)
     return Mocap(
-        [pd.read_csv(path)[list(CHANNELS)].to_numpy(float)],
-        40,
-        "real, other",
-        registry.file_sha256(path),
+        [pd.read_csv(path)[list(CHANNELS)].to_numpy(float)], 40, "real", registry.file_sha256(path)
     )
 
 

@@ -43,7 +43,7 @@ def load_philadelphia(column: str = JUNE_2015) -> Areas:
     outlines = outlines_of(read_features(tracts_map))
     counts = table[column].to_numpy(np.int64)
     sha256, name = _sha256(tracts, neighbours), f"philadelphia, {column}"
-    return Areas(counts, edges, "real, other", sha256, name, outlines, True)
+    return Areas(counts, edges, "real", sha256, name, outlines, True)
 
 
 def load_philadelphia_toy() -> Areas:

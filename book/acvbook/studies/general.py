@@ -24,16 +24,21 @@ from .ladders import against_exact, correlation
 RUNGS = (acv.no_adjustment, acv.as_printed, acv.infinitesimal_jackknife, acv.frozen_newton)
 LADDER = (*RUNGS, acv.newton_step)
 LABELLED = 0.1  # share of the points; the paper hides the labels of the others
+PLAIN, VARIANCE = SCALINGS = ("plain", "variance 1")
+WIDTHS = (1.0, 0.1)  # sigma, over the median squared distance of two points
 
 
-def points_and_response(data):
+def points_and_response(data, scaling=PLAIN):
     """(X (p, d + 1), y (p,)): features and a constant one; labels,
     or a response of mean 0 and variance 1.
 
     Features of regression are scaled to [-1, 1], as in LIBSVM's scaled files, or for songs to
-    variance 1; those of classification are left as they are.
+    variance 1; those of classification are left as they are. scaling "variance 1" is for any.
     """
-    if isinstance(data, Msd):
+    if scaling != PLAIN:
+        spread = data.X.std(axis=0)
+        X, y = (data.X - data.X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0), data.y
+    elif isinstance(data, Msd):
         songs = data.regression("centred")
         X, y = songs.X, songs.y
     else:
@@ -46,17 +51,19 @@ def is_classification(data):
     return getattr(data, "is_classification", False)
 
 
-def semi_supervised(data, rng, loss=None, affinity=None, labelled=LABELLED, **gammas):
+def semi_supervised(
+    data, rng, loss=None, affinity=None, labelled=LABELLED, scaling=PLAIN, width=1.0, **gammas
+):
     """The linear `SemiSupervised` model of a data set, of whose labels a share is kept at random.
 
     loss: the square, or for classification the logistic one, unless another is named. affinity: a
-    function of points and sigma, `RBFAffinity` if none; sigma is the median squared distance of two
-    points, which the paper leaves open.
+    function of points and sigma, `RBFAffinity` if none; sigma is `width` times the median squared
+    distance of two points. Scaling and sigma the paper leaves open.
     """
-    X, y = points_and_response(data)
+    X, y = points_and_response(data, scaling)
     first, second = rng.integers(len(X), size=(2, 10_000))
     squares = ((X[first] - X[second]) ** 2).sum(axis=1)
-    sigma = float(np.median(squares[first != second]))
+    sigma = width * float(np.median(squares[first != second]))
     hidden = rng.permutation(len(y))[round(labelled * len(y)) :]
     y = np.where(np.isin(np.arange(len(y)), hidden), np.nan, y)
     loss = loss or ("logistic" if is_classification(data) else "square")
@@ -79,6 +86,16 @@ def over_draws(model, data, rng, gammas, n_draws, labelled=LABELLED):
     return pd.concat(tables, names=["gamma_p", "gamma_i", "draw"])
 
 
+def over_settings(data, rng, gammas, n_draws):
+    """`over_draws` for every scaling of the features and width of the affinity: outer index."""
+    tables = {}
+    for scaling in SCALINGS:
+        for width in WIDTHS:
+            model = semi_supervised(data, rng, scaling=scaling, width=width)
+            tables[scaling, width] = over_draws(model, data, rng, gammas, n_draws)
+    return pd.concat(tables, names=["scaling", "width"])
+
+
 def over_folds(model, rng, n_draws):
     """The same for a model without unlabelled points, whose folds alone are drawn."""
     draws = [acv.folds.k_fold(model.n_sites, 20, rng) for _ in range(n_draws)]
@@ -87,7 +104,7 @@ def over_folds(model, rng, n_draws):
 
 def _all_of(model, folds):
     results = on_folds(model, folds, LADDER)
-    table = agreement(model, results).join(expansions(model, results))
+    table = agreement(model, results).join([expansions(model, results), discrepancies(results)])
     if getattr(model, "loss", None) == "squared_hinge":
         table["crossings"] = crossings(model, results["exact"])
     return table
@@ -177,6 +194,21 @@ def expansions(model, results):
         gaps = [abs(each.mean() - reference.mean()) for each in (losses, plain)]
         r = correlation(losses - none, reference - none)
         rows[name] = {"r_linearised": r, "over_plugged": gaps[0] / gaps[1]}
+    return pd.DataFrame(rows).T.rename_axis("rung")
+
+
+def discrepancies(results):
+    """How far approximate CV is from exact CV, one row a rung, over the folds' mean losses.
+
+    paired: |t| of the paired test that there is no difference, with a degree of freedom less than
+    folds; in_se: the difference in standard errors of exact CV itself.
+    """
+    exact, root = results["exact"].fold_losses, np.sqrt(len(results["exact"].folds))
+    rows = {}
+    for name in results.keys() - {"exact", "newton_step"}:
+        gap = results[name].fold_losses - exact
+        error = abs(gap.mean()) * root
+        rows[name] = {"paired": error / gap.std(ddof=1), "in_se": error / exact.std(ddof=1)}
     return pd.DataFrame(rows).T.rename_axis("rung")
 
 

@@ -46,11 +46,9 @@ def clustering(expression, hours, df, n_clusters=18, **settings):
     return GeneClusters(expression, spline_basis(hours, df), n_clusters, **settings)
 
 
-def every_rung(model, fit, sizes=SIZES, rungs=RUNGS):
-    """A `Clustering`: each rung on each number of times left out."""
-    results = {
-        (name, size): rung(fit, left_out(size)) for name, rung in rungs.items() for size in sizes
-    }
+def every_rung(model, fit, folds, rungs=RUNGS):
+    """A `Clustering`: each rung on the folds of each size, {size: (n_folds, size)}."""
+    results = {(name, k): rung(fit, folds[k]) for name, rung in rungs.items() for k in folds}
     return Clustering(model, fit, results)
 
 
@@ -115,21 +113,25 @@ def stage_errors(run):
 
 
 def seconds_table(run):
-    """Seconds of the IJ, of all refits, scoring included, and of one refit, by left_out."""
-    sizes = sorted({size for _, size in run.results})
-    rows = [{name: run.results[name, size].seconds for name in ("ij", "exact")} for size in sizes]
-    table = pd.DataFrame(rows, index=pd.Index(sizes, name="left_out"))
-    return table.assign(
-        refit=table.exact / [len(left_out(size)) for size in sizes], ratio=table.exact / table.ij
-    )
+    """Seconds of the IJ of all combinations, of all refits, scoring included, by those that were
+    made, and of one refit, by left_out.
+    """
+    rows = {}
+    for k in sorted({size for _, size in run.results}):
+        combinations = left_out(k)
+        jackknife = acv.infinitesimal_jackknife(run.fit, combinations).seconds
+        refit = run.results["exact", k].seconds / len(run.results["exact", k].folds)
+        rows[k] = {"ij": jackknife, "exact": refit * len(combinations), "refit": refit}
+    table = pd.DataFrame(rows).T.rename_axis("left_out")
+    return table.assign(ratio=table.exact / table.ij)
 
 
-def jackknife_in_refits(run, repeats=3):
+def jackknife_in_refits(run):
     """Seconds of the IJ for all combinations at once, over seconds of a mean refit."""
-    folds = every_fold(sorted({size for _, size in run.results}))
-    jackknife = min(acv.infinitesimal_jackknife(run.fit, folds).seconds for _ in range(repeats))
+    jackknife = acv.infinitesimal_jackknife(run.fit, every_fold()).seconds
     refits = [result for (name, _), result in run.results.items() if name == "exact"]
-    return jackknife / (sum(result.seconds for result in refits) / len(folds))
+    count = sum(len(result.folds) for result in refits)
+    return jackknife / (sum(result.seconds for result in refits) / count)
 
 
 def largest_residual(run):
@@ -152,21 +154,21 @@ class Rebuilds(NamedTuple):
     largest: pd.DataFrame
 
 
-def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, stride=20, **settings):
+def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, **settings):
     """Fit, leave out and score anew for each rebuild of the replicates; `Rebuilds`.
 
-    Cold starts are dear: where several times are left out, a rebuild takes every `stride`-th fold,
-    the next rebuild the folds after those.
+    Refits are dear: a rebuild makes one class of `balanced` ones, the next rebuild the next. Cold
+    starts are dearer: `cold_folds`.
     """
     errors, seconds, residual, largest = {}, {}, {}, {}
     for number in range(n_rebuilds):
         expression = data.replicates(rng)
+        folds, some = {k: balanced(k, number) for k in SIZES}, cold_folds(number)
         for df in dfs:
             model = clustering(expression[data.train], data.hours, df, n_clusters, **settings)
-            run = every_rung(model, acv.fit(model, rng=rng), rungs=SCORED)
+            run = every_rung(model, acv.fit(model, rng=rng), folds, SCORED)
             if df == max(dfs):
                 largest[number] = ladder(run) | {"in_refits": jackknife_in_refits(run)}
-            some = cold_folds(number, stride)
             cold = {("cold", k): cold_start(model, run.fit, some[k], rng) for k in some}
             run = run._replace(results=run.results | cold)
             errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
@@ -195,12 +197,23 @@ def single_times(data, dfs, n_clusters, n_rebuilds, rng, **settings):
         expression = data.replicates(rng)
         for df in dfs:
             model = clustering(expression[data.train], data.hours, df, n_clusters, **settings)
-            run = every_rung(model, acv.fit(model, rng=rng), sizes=(1,), rungs=SCORED)
+            run = every_rung(model, acv.fit(model, rng=rng), {1: left_out(1)}, SCORED)
             errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
     return pd.concat(errors, names=["rebuild", "df"])
 
 
-def cold_folds(number, stride):
+def balanced(size, number):
+    """Combinations that are shifts of one another round the first times: each of these is left out
+    equally often. Another of the classes of all combinations for each number.
+    """
+    every = left_out(size)
+    shifts = [np.sort((every + step) % N_EARLY, axis=1) for step in range(N_EARLY)]
+    first = np.min([shift @ N_EARLY ** np.arange(size)[::-1] for shift in shifts], axis=0)
+    classes = np.unique(first)
+    return every[first == classes[number % len(classes)]]
+
+
+def cold_folds(number, stride=20):
     """Folds by how many times they leave out: all single times, and one in `stride` of the others,
     such that `stride` rebuilds in a row take each fold once.
     """
@@ -213,8 +226,9 @@ def ladder(run):
     Medians over single times in standard errors, and the share of all folds in which the frozen
     step is nearer than no adjustment and than the IJ.
     """
-    frozen = {("frozen", k): acv.frozen_newton(run.fit, left_out(k)) for k in SIZES}
-    newton = {("ns", 1): acv.newton_step(run.fit, left_out(1))}
+    folds = {k: result.folds for (name, k), result in run.results.items() if name == "exact"}
+    frozen = {("frozen", k): acv.frozen_newton(run.fit, folds[k]) for k in folds}
+    newton = {("ns", 1): acv.newton_step(run.fit, folds[1])}
     run = run._replace(results=run.results | frozen | newton)
     errors = stage_errors(run)["clustering"].xs(1, level=1)
     rungs = {rung.__name__: errors[name] for name, rung in RUNGS.items() if name != "exact"}
@@ -294,9 +308,9 @@ def block_solves(model, fit, folds):
     return len(calls)
 
 
-def every_fold(sizes=SIZES):
+def every_fold():
     """The 63 folds of Figure 3, a list."""
-    return [fold for size in sizes for fold in left_out(size)]
+    return [fold for size in SIZES for fold in left_out(size)]
 
 
 def by_bfgs(model, start, weights, tolerance=1e-6):

@@ -6,7 +6,7 @@ import pandas as pd
 import acvlib as acv
 from acvlib.models import GLM
 
-from ..theorem1 import theorem1
+from ..theorem1 import Ball, theorem1
 from . import ladders
 from .glm_errors import truth
 
@@ -57,6 +57,35 @@ def slopes(table, columns=tuple(RUNGS)):
     """d log(column) / d log(n) by least squares, a row for each draw."""
     by_draw = table.set_index("n").groupby("draw")
     return pd.DataFrame({draw: ladders.slopes(rows, columns) for draw, rows in by_draw}).T
+
+
+def by_folds_size(n, dim, sizes, rng):
+    """Slope of the largest error of `leave_k_out` against k, bounded covariates, of each rung."""
+    rows = {k: _largest_errors("bounded", n, k, dim, rng) for k in sizes}
+    return ladders.slopes(pd.DataFrame(rows).T)
+
+
+def assumptions(sizes, dim, n_draws, rng, radius=0.5):
+    """The constants of Assumptions 2 to 4 in a ball about the fit, for each draw and n; c_op, c_g,
+    c_h, l_h.
+    """
+    rows = {}
+    for draw in range(n_draws):
+        for n in sizes:
+            model = logistic_data("bounded", n, dim, rng)
+            ball = Ball(model, acv.fit(model).params, radius)
+            c_g, c_h = ball.averages()
+            rows[draw, n] = {"c_op": ball.c_op(), "c_g": c_g, "c_h": c_h, "l_h": ball.l_h()}
+    return pd.DataFrame(rows).T.rename_axis(["draw", "n"])
+
+
+def share_below(constants, slack=1.25):
+    """By n, the share of draws in which no constant is above `slack` times its median at the
+    largest n.
+    """
+    largest = constants.index.get_level_values("n").max()
+    limits = slack * constants.xs(largest, level="n").median()
+    return (constants <= limits).all(axis=1).groupby("n").mean()
 
 
 def theorem1_on_data(settings, n_draws, rng):

@@ -36,18 +36,17 @@ def record_redraws(scores, data):
     nothing, its share of the error of doing nothing, and its worst draw.
     """
     measures = {
-        "ghosh.fig1": "R",
-        "ghosh.fig1.moves": "R of differences",
-        "ghosh.tab1": "relative error",
+        "ghosh.fig1.{}": "R",
+        "ghosh.fig1.{}.moves": "R of differences",
+        "ghosh.tab1.{}": "relative error",
     }
     for (kind, percent), rows in scores.groupby(level=[0, 1]):
         ours, nothing = (rows.xs(rung, axis=1, level=1) for rung in (IJ, NONE))
         place = f"{kind}.{percent}"
         for id, measure in measures.items():
-            ledger.record_draws(f"{id}.{place}", ours[measure], data, baseline=nothing[measure])
+            ledger.record_draws(id.format(place), ours[measure], data, baseline=nothing[measure])
         share = ours["relative error"] / nothing["relative error"]
-        moved = f"ghosh.tab1.moves.{place}"
-        ledger.record_draws(moved, share, data, baseline=share / share)
+        ledger.record_draws(f"ghosh.tab1.{place}.share", share, data, baseline=share / share)
         worst = pd.Series({"worst": ours.R.min()})
         ledger.record_table(f"ghosh.fig1.{place}", worst, data, nothing.R.min(), draws=len(rows))
 
@@ -70,30 +69,26 @@ def record_harder(id, draws, harder, easier, data):
         ledger.record_draws(f"{id}{ending}", times[IJ], data, baseline=times[NONE])
 
 
-def record_over_gammas(id, drawn, pair, data):
-    """Record `general.over_draws`: agreement at one pair of gammas; over all pairs the least and
-    most of the printed theorem's R of differences, and the least of the jackknife's; and how many
-    times the jackknife's error of params the printed theorem's is.
+def record_settings(id, table, data, names, one=None):
+    """Record, of `general.over_settings`, medians over draws of some columns, by part: the largest
+    over all settings, with the least and the largest as the spread, beside that of doing nothing.
+    Of one setting: the jackknife's error of params, and how many times it the printed theorem's is.
     """
-    here = general.at(drawn, *pair)
-    for part, column in {
-        "loss": "r_loss",
-        "difference": "r_difference",
-        "theta": "theta_error",
-    }.items():
-        record_rungs(f"{id}.{part}", general.by_rung(here, column), data)
-    theta = general.by_rung(here, "theta_error")
-    times = pd.DataFrame({"printed_over_ij": theta.as_printed / theta.infinitesimal_jackknife})
-    ledger.record_table(id, times, data)
-    medians = drawn.groupby(["gamma_p", "gamma_i", "rung"]).median()
-    theta, r = (medians[name].unstack("rung") for name in ("theta_error", "r_difference"))
-    ends = {
-        "printed_over_ij.least": (theta.as_printed / theta.infinitesimal_jackknife).min(),
-        "as_printed.least": r.as_printed.min(),
-        "as_printed.most": r.as_printed.max(),
-        "infinitesimal_jackknife.least": r.infinitesimal_jackknife.min(),
-    }
-    ledger.record_table(id, pd.Series(ends), data, draws=len(times))
+    settings = [name for name in table.index.names if name != "draw"]
+    medians = table.groupby(settings)[[*names.values()]].median()
+    n_draws = table.index.get_level_values("draw").nunique()
+    for part, column in names.items():
+        rungs = medians[column].unstack("rung")
+        idle = rungs.get(NONE, pd.Series(np.nan)).max()
+        for rung in ("as_printed", IJ):
+            ends = {"draws": n_draws, "spread": [rungs[rung].min(), rungs[rung].max()]}
+            baseline = None if np.isnan(idle) else idle
+            ledger.record(f"{id}.{part}.{rung}", ends["spread"][1], data, None, baseline, **ends)
+    if one is not None:
+        theta = general.by_rung(one, "theta_error")
+        record_rungs(f"{id}.theta", theta, data)
+        times = pd.DataFrame({"printed_over_ij": theta.as_printed / theta[IJ]})
+        ledger.record_table(id, times, data)
 
 
 def record_future(id, drawn, data):
@@ -115,16 +110,15 @@ def record_future(id, drawn, data):
 
 
 def record_choices(id, table, data):
-    """Record `general_choice.choices`: the share of draws in which a criterion takes exact CV's
-    choice, the jackknife's regret, both beside those of no adjustment; and the choices themselves.
+    """Record `general_choice.over_draws`: regret of each criterion in paired standard errors, and
+    relatively; the share of draws with exact CV's choice, beside no adjustment; the choices.
     """
-    same, regret, p, i = (
-        table[column].unstack("criterion") for column in ("same", "regret", "gamma_p", "gamma_i")
-    )
-    shares = same.mean().drop("exact")
-    nothing = shares.pop("no_adjustment")
-    ledger.record_table(id, shares, data, nothing, draws=len(same))
-    jackknife = regret.infinitesimal_jackknife
-    ledger.record_draws(f"{id}.regret", jackknife, data, baseline=regret.no_adjustment)
-    for name, gamma in (("gamma_p", p), ("gamma_i", i)):
-        ledger.record_draws(f"{id}.{name}", gamma.exact, data, baseline=gamma.no_adjustment)
+    by_criterion = {column: table[column].unstack("criterion") for column in table}
+    record_rungs(id, by_criterion["in_se"], data)
+    for name in ("regret", "same"):
+        values = by_criterion[name]
+        ours, idle = (values[one].agg("mean" if name == "same" else "median") for one in (IJ, NONE))
+        ledger.record_table(id, pd.Series({name: ours}), data, idle, draws=len(values))
+    for name in ("gamma_p", "gamma_i"):
+        gamma = by_criterion[name]
+        ledger.record_table(id, gamma[["exact"]], data, gamma[NONE], {"exact": name})

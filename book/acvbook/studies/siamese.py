@@ -1,11 +1,10 @@
 """A Siamese network on faces, far from converged: what leaving out people changes,
 predicted and retrained.
 
-Figure 3, and the rows AT&T of Tables 1 and 2, of Zhu and Liu (2021).
+Figure 3, and the row AT&T of Table 1, of Zhu and Liu (2021).
 """
 
 import warnings
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -167,19 +166,12 @@ def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):
         tables[size or model.n_sites] = pd.DataFrame([_lissa(full, b, *way) for way in ways])
     table = pd.concat(tables, names=["images in a sample", "draw"])
     start = _lissa(full, b, 0, rng, None, scale)["distance"]
-    return table.assign(start=start, printed=scale / MARGIN / model.n_sites)
+    return table.assign(start=start)
 
 
 def _lissa(full, b, depth, rng, size, scale):
     found = lissa(full.hessian.products, b, rng, full.metric.damping, size, depth, scale)
     return {name: getattr(found, name)[0] for name in ("distance", "residual", "agrees")}
-
-
-def cross_validated(model, training, seed, folds):
-    """Mean held-out loss over folds of people: exact, by retraining, and by each rung."""
-    params = predicted(model, fitted(model, training, seed), folds)
-    params["exact"] = retrained(model, training, seed, folds)
-    return {name: _mean_loss(model, rows, folds) for name, rows in params.items()}
 
 
 def _mean_loss(model, params, folds):
@@ -210,22 +202,3 @@ def _jackknife(model, training, seed, folds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
         return acv.infinitesimal_jackknife(full, folds, damping=full.metric.damping).params
-
-
-def choices(model, training, seeds, rng, gammas, n_folds=None):
-    """Table 2's row: mean held-out loss by each criterion, one row for each seed and gamma_I;
-    gamma_S = 0, gamma_P = 1. Each seed has its own folds of two people.
-    """
-    tables = {}
-    for seed in seeds:
-        folds = acv.folds.leave_group_out(model.person, per_fold=2, rng=rng)[:n_folds]
-        models = [replace(model, gamma_i=gamma) for gamma in gammas]
-        rows = [cross_validated(one, training, seed, folds) for one in models]
-        tables[seed] = pd.DataFrame(rows, index=pd.Index(gammas, name="gamma_i"))
-    return pd.concat(tables, names=["seed"])
-
-
-def same_choice(table):
-    """Whether each criterion of `choices` takes the gamma_I of exact CV, one row a seed."""
-    best = table.groupby("seed").apply(lambda one: one.droplevel("seed").idxmin())
-    return best.eq(best.exact, axis=0).astype(float)

@@ -203,11 +203,6 @@ def cold(rows: list[dict]) -> pd.DataFrame:
     )
 
 
-def minutes(rows: list[dict]) -> float:
-    """Processor time of all candidates of all models, on two cores."""
-    return sum(row["seconds_all"] for row in rows) / 60.0 / 2.0
-
-
 class Traffic(NamedTuple):
     """choice: of `acv.choose`; bic: the number of states that BIC takes."""
 
