@@ -14,7 +14,7 @@ from ..declared import OneOf, Rng, Whole, declared
 from ..folds import Folds
 from ..methods import ladder
 from ..methods.exact import exact
-from ..methods.newton_step import IndefiniteFold
+from ..methods.ladder import IndefiniteFold
 from ..model import check_is_model, with_defaults
 from ..results import CVResult
 from ..trials import UnconvergedFit, attempt_each, reasons

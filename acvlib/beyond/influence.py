@@ -25,7 +25,7 @@ from ..fit import TOLERANCE
 from ..folds import Folds, leave_one_out
 from ..folds.checks import observed_mask
 from ..methods.exact import exact
-from ..methods.newton_step import newton_step
+from ..methods.ladder import newton_step
 from ..results import AFit
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton

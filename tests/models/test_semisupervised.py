@@ -183,8 +183,8 @@ def test_an_affinity_keeps_its_own_copy_of_its_matrix(kind):
         ({"y": np.full(40, np.inf)}, "y must be finite"),
         ({"y": np.zeros(3)}, "must be of 40 points and 3 features"),
         ({"loss": "hinge"}, "unknown loss 'hinge'"),
-        ({"gamma_s": 0.0}, "gamma_s = 0.0: must be above 0"),
-        ({"gamma_p": -1.0}, "gamma_p = -1.0: must be >= 0"),
+        ({"gamma_s": 0.0}, "gamma_s must be above 0"),
+        ({"gamma_p": -1.0}, "gamma_p must be >= 0"),
         ({"gamma_i": np.nan}, "gamma_i = nan"),
     ],
 )

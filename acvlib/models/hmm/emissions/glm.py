@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from scipy.special import expit, gammaln
 
 from ....checks import LARGEST
-from ....declared import Number, OneOf, Whole, declared
+from ....declared import OneOf, Real, Whole, declared
 from ..frames import Frames, check_codes, local_means
 from .base import Emission, in_rows, normal, numpy_of
 
@@ -35,7 +35,7 @@ class GLM(Emission):
 
     family: Annotated[str, OneOf("bernoulli", "poisson")] = "bernoulli"
     n_inputs: Annotated[int, Whole(0)] = 0
-    weight_sd: Annotated[float, Number(above=1.0 / LARGEST)] = 2.0
+    weight_sd: Annotated[float, Real("", above=1.0 / LARGEST)] = 2.0
     centre: tuple[float, ...] | None = field(default=None, repr=False)
     scale: tuple[float, ...] | None = field(default=None, repr=False)
 
