@@ -88,8 +88,9 @@ class Real(Check):
                 where = f" as in {sizes[dimension][1]}" if dimension in sizes else ""
                 wanted += f", {dimension} = {size}{where}" if size is not None else ""
             raise ValueError(f"{name} of shape {array.shape} must be {wanted}")
-        bad = (array <= self.above) | (array < self.least)
-        bad |= (array >= self.below) | (array > self.most)
+        bad = (array <= self.above) | (array < self.least) | (array > self.most)
+        if self.below < checks.INF:
+            bad |= array >= self.below
         if self.whole:
             bad |= array != np.floor(array)
         if bad.any():

@@ -203,7 +203,7 @@ def test_settings_of_the_wrong_kind_are_named(settings, message):
         (Gaussian, {"centre": (0.0,)}, "centre and scale must be real numbers"),
         (Gaussian, {"centre": (0.0,), "scale": (0.0,)}, "scale .* must be above"),
         (AutoRegression, {"order": -1}, "order = -1: must be a whole number from 0"),
-        (AutoRegression, {"coefficient_sd": np.nan}, "coefficient_sd = nan"),
+        (AutoRegression, {"coefficient_sd": np.nan}, "coefficient_sd must be finite"),
         (NeuralAutoRegression, {"order": 0}, "order = 0: must be a whole number from 1"),
         (NeuralAutoRegression, {"n_hidden": 1.5}, "n_hidden = 1.5: must be a whole number"),
     ],
