@@ -23,10 +23,9 @@ from ...folds.folds import emptied
 from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
 from ...weighting import Weights, site_weights
-from .columns import Columns
+from .columns import Columns, Rank, check_finite
 from .derivatives import LinearDerivatives, RegressionDerivatives
 from .families import Family, Multinomial, classes_of, family_of
-from .separation import Rank, check_finite
 
 LARGEST = 2**14  # coordinates of a dense Hessian
 

@@ -14,8 +14,7 @@ from ...folds import weights as fold_weights
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, Solvable
-from .downdates import Downdates
-from .hessians import OwnHessians, Point, gram, leverages, own_scores
+from .hessians import Downdates, OwnHessians, Point, gram, leverages, own_scores
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
 SITES = 512
