@@ -11,7 +11,7 @@ Functions are declared in the same way; sizes that no argument binds are attribu
 `self`, or of a fit, a model or a result that is given, such as `n_params`. Arrays are copied and
 read-only; what has an index, as in pandas, is put in the order of the argument that bound its size.
 None is taken where the annotation or the default says so. What autograd passes through is
-untouched.
+untouched; so are defaults.
 """
 
 from dataclasses import dataclass, is_dataclass, replace
@@ -167,7 +167,8 @@ class Is(Check):
     kind: Any = None
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        checks.check_kind(name, value, self.kind, self.remedy)
+        if isinstance(value, type) or not isinstance(value, self.kind):
+            checks.check_kind(name, value, self.kind, self.remedy)  # which raises
         if self.sized:
             sizes.owner = getattr(value, "model", value)
         return value
@@ -221,11 +222,11 @@ def _declared(function: Any) -> Any:
     @wraps(function)
     def with_checks(*args, **named):
         call = shown.bind(*args, **named)
-        call.apply_defaults()
         given = call.arguments
         sizes = Sizes()
         sizes.owner = given.get(owner)
-        for name, (check, optional, several) in rules.items():
+        for name in [name for name in given if name in rules]:
+            check, optional, several = rules[name]
             values = given[name] if several else (given[name],)
             taken = tuple(
                 value if isbox(value) or (optional and value is None) else check(name, value, sizes)

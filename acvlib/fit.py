@@ -50,8 +50,7 @@ def fit(
     else:
         starts = [start] if further is None else [start, *further()]
         result = _descended(derivatives, starts, tolerance)
-    if not result.newton_decrement <= tolerance:
-        result.warn_unconverged("fit", tolerance)
+    result.warn_unconverged("fit", tolerance)
     return result
 
 

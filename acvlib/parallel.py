@@ -51,9 +51,10 @@ def each_fold(function: Callable, params: np.ndarray, folds: Any, label: str) ->
     """
     points = np.broadcast_to(params, (len(folds.sizes), params.shape[-1]))
     tasks = list(zip(points, folds.omitted, strict=True))
-    if len(tasks) == 1:  # as in every fit: no worker, no bar
-        return [function(*tasks[0])]
-    return spread(function, tasks, None, label)
+    if effective_n_jobs(None) > 1 and len(tasks) > 1:
+        return spread(function, tasks, None, label)
+    shown = track(tasks, label) if len(tasks) > 1 else tasks  # of a fit there is one
+    return [function(*task) for task in shown]
 
 
 def threads() -> Parallel:
@@ -83,12 +84,11 @@ def in_threads(
 def spread(function: Callable, tasks: Sequence[tuple], prefer: str | None, label: str) -> list:
     """Return [function(*task) for each task], done by joblib's active backend, or else `prefer`.
 
-    One worker, and what shares this process' memory, is plain; processes and clusters are joblib's.
+    What shares this process' memory runs on plain threads; processes and clusters are joblib's.
     """
     backend, _ = get_active_backend(prefer=prefer)
-    n_jobs = effective_n_jobs(None)
-    if getattr(backend, "supports_sharedmem", False) or (n_jobs == 1 and not has_machines()):
-        return in_threads(lambda task: function(*task), tasks, n_jobs, label)
+    if getattr(backend, "supports_sharedmem", False):
+        return in_threads(lambda task: function(*task), tasks, effective_n_jobs(None), label)
     run = parallel(prefer=prefer, return_as="generator")
     results = run(delayed(function)(*task) for task in tasks)
     return list(track(results, label, len(tasks)))

@@ -112,7 +112,7 @@ def test_a_result_names_the_folds_that_its_method_marks():
 def test_models_show_what_differs_from_their_defaults():
     assert repr(GLM) == "GLM(n_sites=60, family=logistic, penalty=1)"
     assert repr(HELD["HMM of sequences"]) == (
-        "HMM(n_sites=2, n_states=3, sites='sequences', concentration=2, "
+        "HMM(n_sites=2, n_states=3, emission=Gaussian(), sites='sequences', concentration=2, "
         "context=0)"
     )
     assert repr(FOLDS) == "Folds(5 folds of 12 sites)"

@@ -80,8 +80,7 @@ def most_influential(
         is not finite or has no gradient that differences confirm
     TypeError : an `EstimatingEquation`, or phi does not pass through autograd
     """
-    if not fit.newton_decrement <= TOLERANCE:
-        fit.warn_unconverged("most_influential")
+    fit.warn_unconverged("most_influential")
     model = fit.model
     derivatives = fit.derivatives
     if hasattr(model, "residual"):

@@ -17,10 +17,9 @@ from ..declared import Count, Flag, NonNegative, declared
 from ..derivatives import kept_share
 from ..folds import Folds
 from ..model import Refits
-from ..results import AFit, AResult, CVResult, Fit
+from ..results import AFit, AResult, CVResult, Fit, Run
 from ..solvers.inverse import SameForAll
 from .exact import exact
-from .run import Run
 
 
 class IndefiniteFold(UserWarning):
@@ -74,7 +73,7 @@ def as_printed(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult:
 def _from_fit(name: str, fit: Fit, folds: Any, damping: float, changes: Callable) -> CVResult:
     """theta_hat - H^-1 changes(theta_hat, folds)."""
     run = Run(name, fit, folds)
-    H = fit.hessian.damped(damping)
+    H = fit.hessian.damped(damping) if damping else fit.hessian
 
     def step(folds: Folds) -> Refits:
         moves = H.solve(changes(fit.params, folds).T).T

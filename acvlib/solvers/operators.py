@@ -56,8 +56,6 @@ class HessianOperator:
 
     def damped(self, damping: float) -> "HessianOperator":
         """H + damping I."""
-        if not damping:
-            return self
         damping = self.damping + damping
         return HessianOperator(self.products, self.shape[0], damping, self.tolerance)
 

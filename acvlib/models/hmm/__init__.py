@@ -75,7 +75,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     sequences: Sequence[np.ndarray] = field(repr=False)
     n_states: Count
-    emission: Annotated[Emission, Is()] = Gaussian()
+    emission: Annotated[Emission, Is()] = field(default_factory=Gaussian)
     sites: Annotated[str, OneOf("sequences", "steps")] | None = None
     concentration: Any = 1.1
     context: Annotated[int, Whole(0)] | None = None
