@@ -105,30 +105,11 @@ class _Search:
         self.gradients = 0
 
     def bound(self, part: slice) -> None:
-        """Bound the errors of single rows around their Newton steps, which take no gradient.
-
-        |F'''[u, v, v]| <= R |u| F''[v, v]: the refit is within -log(1 - R s) / R - s of the end
-        of a step of length s. Source: Bach (2010), Propositions 1 and 2.
-        """
+        """Bound the errors of folds around their Newton steps, which takes no gradient."""
         folds = self.result.folds[part]
-        leverages = self.derivatives.leverages(self.fit, folds)
-        if leverages is None:
-            return
-        spreads, shares = leverages
-        with suppress(LinAlgError):  # a fold without a Newton step is looked at
-            where = (self.fit.params, folds, 0.0, self.fit.hessian)
-            gradients, hessians = self.derivatives.fold_expansion(*where)
-            ends = hessians.step_from(self.fit.params, gradients)
-            sites = folds.omitted.sites
-            share = np.sqrt(np.maximum(shares[sites], 0.0))
-            steps = self.fit.standard_errors_between(ends, self.fit.params)
-            second, first = np.sort(spreads)[-2:]
-            rates = np.where(spreads[sites] < first, first, second)
-            reach = np.minimum(rates * steps / share, 1.0)
-            radius = (-np.log1p(-reach) / np.maximum(reach, 1e-9) - 1.0) * steps / share
-            slopes = self.derivatives.heldout_gradients(ends, folds)
-            slopes = np.sqrt(_dots(slopes, self.fit.hessian.solve(slopes.T).T))
-            change = (slopes + 0.5 * radius) * radius * np.exp(first * radius)
+        bounds = self.derivatives.newton_bounds(self.fit, folds)
+        if bounds is not None:
+            ends, radius, change = bounds
             moves = self.result.params[part] - ends
             sizes = self._sizes(moves, self._losses(ends, folds) - self.losses[part])
             self.errors[:, part] = sizes + [radius, change / self.spread]
