@@ -38,12 +38,16 @@ from .derivatives import Derivatives, derivatives_of
 from .diagnostics import check_model, difference_estimate
 from .fit import fit, fit_at, fit_path
 from .folds import Folds
-from .methods.as_printed import as_printed, linearised
 from .methods.exact import exact
-from .methods.frozen_newton import frozen_newton
-from .methods.jackknife import infinitesimal_jackknife
-from .methods.ladder import ladder, no_adjustment
-from .methods.newton_step import newton_step
+from .methods.ladder import (
+    as_printed,
+    frozen_newton,
+    infinitesimal_jackknife,
+    ladder,
+    linearised,
+    newton_step,
+    no_adjustment,
+)
 from .model import EstimatingEquation, Model
 from .parallel import keep_kernels
 from .results import CVResult, Fit

@@ -27,7 +27,6 @@ PORTION = 4096  # folds whose gradients are in memory together
 LOOKS = 8  # at a fold that is undecided
 DOUBT = 8.0  # an estimate below the limit may be too small by this multiple of the last move,
 EXCESS = 0.7  # and one above the limit too large by this
-NEAR = 0.02  # standard errors: a fold that is nearer to its refit has the refit's loss
 FLAT = 0.02  # share of the full fit's curvature that a fold is taken to have at least
 HUGE = 1e100  # what is larger counts as not finite: its square would not be
 
@@ -106,63 +105,37 @@ class _Search:
         self.gradients = 0
 
     def bound(self, part: slice) -> None:
-        """Bound the errors of single rows around their Newton steps, which take no gradient.
-
-        |F'''[u, v, v]| <= R |u| F''[v, v]: the refit is within -log(1 - R s) / R - s of the end
-        of a step of length s. Source: Bach (2010), Propositions 1 and 2.
-        """
+        """Bound the errors of folds around their Newton steps, which takes no gradient."""
         folds = self.result.folds[part]
-        leverages = self.derivatives.leverages(self.fit, folds)
-        if leverages is None:
-            return
-        spreads, shares = leverages
-        with suppress(LinAlgError):  # a fold without a Newton step is looked at
-            where = (self.fit.params, folds, 0.0, self.fit.hessian)
-            gradients, hessians = self.derivatives.fold_expansion(*where)
-            ends = hessians.step_from(self.fit.params, gradients)
-            sites = np.array([fold[0] for fold in folds])
-            share = np.sqrt(np.maximum(shares[sites], 0.0))
-            steps = self._lengths(ends - self.fit.params)
-            second, first = np.sort(spreads)[-2:]
-            rates = np.where(spreads[sites] < first, first, second)
-            reach = np.minimum(rates * steps / share, 1.0)
-            radius = (-np.log1p(-reach) / np.maximum(reach, 1e-9) - 1.0) * steps / share
-            slopes = self.derivatives.heldout_gradients(ends, folds)
-            slopes = np.sqrt(_dots(slopes, self.fit.hessian.solve(slopes.T).T))
-            change = (slopes + 0.5 * radius) * radius * np.exp(first * radius)
-            moved = np.abs(self._losses(ends, folds) - self.losses[part])
-            self.errors[0, part] = self._lengths(self.result.params[part] - ends) + radius
-            self.errors[1, part] = (moved + change) / self.spread
+        bounds = self.derivatives.newton_bounds(self.fit, folds)
+        if bounds is not None:
+            ends, radius, change = bounds
+            moves = self.result.params[part] - ends
+            sizes = self._sizes(moves, self._losses(ends, folds) - self.losses[part])
+            self.errors[:, part] = sizes + [radius, change / self.spread]
 
     def look(self, rows: np.ndarray, limit: float) -> None:
         """Follow quasi-Newton steps of folds towards their refits, until each is decided."""
         self.errors[:, rows] = np.inf
         rows = rows[_are_finite(self.result.params[rows])]
-        if not rows.size:
-            return
         points = self.result.params[rows]
         losses = self.losses[rows]
         before = np.broadcast_to(self.fit.params, points.shape)
         slopes = before
-        if not self.derivatives.is_equation:
+        if rows.size and not self.derivatives.is_equation:
             slopes = self._gradients(self.fit.params, self.result.folds[rows])
-        for _ in range(LOOKS):
+        for _ in range(LOOKS if rows.size else 0):
             folds = self.result.folds[rows]
             gradients = _or_nan(self._gradients, points, folds, points.shape)
             steps = self._steps(rows, points - before, gradients - slopes, gradients)
-            steps[~_are_finite(gradients)] = np.inf
             ends = points - steps
-            after = losses.copy()
-            moved = np.flatnonzero(_are_finite(steps) & (self._lengths(steps) > NEAR))
-            if moved.size:
-                after[moved] = _or_nan(self._losses, ends[moved], folds[moved], moved.shape)
-            last = self._sizes(steps, after - losses) / limit
+            after = _or_nan(self._losses, ends, folds, losses.shape)
+            last = self._sizes(steps, after - losses)
             total = self._sizes(ends - self.result.params[rows], after - self.losses[rows])
             self.errors[:, rows] = total
-            total = total / limit
-            safe = (total + DOUBT * last < 1.0).all(axis=0)
-            lost = (total - EXCESS * last > 1.0).any(axis=0) | np.isinf(total).any(axis=0)
-            going = ~(safe | lost)
+            safe = total + DOUBT * last < limit
+            lost = (total - EXCESS * last > limit) | np.isinf(total)
+            going = ~(safe.all(axis=0) | lost.any(axis=0))
             if not going.any():
                 break
             rows, before, slopes, points, losses = (
@@ -177,7 +150,6 @@ class _Search:
         estimating equation has H alone.
         """
         share = self.share[rows]
-        g = np.where(_are_finite(g)[:, None], g, 0.0)
         if self.derivatives.is_equation:
             return self.fit.hessian.solve(g.T).T / share
         whole = share * (s @ self.fit.metric)
@@ -198,18 +170,14 @@ class _Search:
         return self.derivatives.fold_gradients(points, folds, values=False)[1]
 
     def _losses(self, points, folds):
-        return self._scored(self.derivatives.heldout(points, folds), folds)
-
-    def _scored(self, losses, folds):
         """The mean loss of each fold."""
+        losses = self.derivatives.heldout(points, folds)
         return replace(self.result, folds=folds, losses=losses).fold_losses
-
-    def _lengths(self, moves):
-        return self.fit.standard_errors_between(moves, 0.0)
 
     def _sizes(self, moves, losses):
         """Lengths of moves in standard errors, changes of losses in standard deviations."""
-        sizes = np.array([self._lengths(moves), np.abs(losses) / self.spread])
+        lengths = self.fit.standard_errors_between(moves, 0.0)
+        sizes = np.array([lengths, np.abs(losses) / self.spread])
         return np.where(np.isfinite(sizes), sizes, np.inf)
 
 
@@ -244,41 +212,40 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
     ------
     ValueError : flags that are not one bool a fold
     """
+    n_folds = len(result.folds)
     if check is None:
         check = check_result(result)
-    spent: Counter = Counter()
-    seconds = 0.0
-    flags = np.asanyarray(check.unreliable if isinstance(check, ResultCheck) else check)
-    if isinstance(check, ResultCheck):
-        spent["gradient"] = check.gradients
-        seconds = check.seconds
-    n_folds = len(result.folds)
+    if not isinstance(check, ResultCheck):
+        check = ResultCheck(check, np.empty(n_folds), np.empty(n_folds), 0, 0.0)
+    flags = np.asanyarray(check.unreliable)
     if np.ma.isMaskedArray(flags) or flags.dtype != bool or flags.shape != (n_folds,):
         got = f"{flags.dtype} {flags.shape}"
         raise ValueError(f"the flags must be ({n_folds},) bool, one a fold; got {got}")
     rows = np.flatnonzero(flags)
-    params = result.params
-    losses = result.losses
-    indefinite = result.indefinite
-    if rows.size:
-        refits = exact(result.fit, result.folds[rows])
-        params = params.copy()
-        params[rows] = refits.params
-        losses = list(losses)
-        for row, refitted in zip(rows, refits.losses, strict=True):
-            losses[row] = refitted
-        if indefinite is not None:
-            indefinite = indefinite.copy()
-            indefinite[rows] = refits.indefinite
-        seconds += refits.seconds
-        spent += refits.evaluations
-    return replace(
+    mended = replace(
         result,
         method=f"{result.method}, {rows.size} folds refitted",
+        seconds=result.seconds + check.seconds,
+        evaluations=Counter(result.evaluations) + Counter(gradient=check.gradients),
+        diagnostics={"refitted": flags},
+    )
+    if not rows.size:
+        return mended
+    refits = exact(result.fit, result.folds[rows])
+    params = result.params.copy()
+    params[rows] = refits.params
+    losses = list(result.losses)
+    for row, refitted in zip(rows, refits.losses, strict=True):
+        losses[row] = refitted
+    indefinite = result.indefinite
+    if indefinite is not None:
+        indefinite = indefinite.copy()
+        indefinite[rows] = refits.indefinite
+    return replace(
+        mended,
         params=params,
         losses=losses,
         indefinite=indefinite,
-        seconds=result.seconds + seconds,
-        evaluations=Counter(result.evaluations) + spent,
-        diagnostics={"refitted": flags},
+        seconds=mended.seconds + refits.seconds,
+        evaluations=mended.evaluations + refits.evaluations,
     )

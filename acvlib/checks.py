@@ -52,6 +52,13 @@ def real_or_box(name: str, values: Any, ndim: int | None = None) -> Any:
     return values if isbox(values) else np.ascontiguousarray(real_array(name, values, ndim))
 
 
+def read_only(values: Any, dtype: Any = float) -> np.ndarray:
+    """Copy an array that a model is given: the caller may change theirs."""
+    copied = np.array(values, dtype)
+    copied.setflags(write=False)
+    return copied
+
+
 def in_order_of(index: Any, name: str, values: Any) -> Any:
     """The values in the order of the index of others: by name where they have one, as in pandas.
 
@@ -70,18 +77,6 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
 def _objects(given):
     """Numbers of any class, but neither None nor text, as floats."""
     return np.array(np.frompyfunc(lambda number: float(0 + number), 1, 1)(given), float)
-
-
-def real_number(
-    name: str, value: Any, above: float = -INF, least: float = -INF, below: float = INF
-) -> float:
-    """The value as a float; ValueError unless it is finite, > above, >= least and < below."""
-    number = float(real_array(name, value, 0, finite=False))
-    if not (number > above and least <= number <= LARGEST and number < below):
-        bound = f"above {above:g}" if above >= least else f">= {least:g}"
-        most = f"finite, up to {LARGEST:g}" if below > LARGEST else f"below {below:g}"
-        raise ValueError(f"{name} = {value}: must be {bound} and {most}")
-    return number
 
 
 def check_whole(name: str, value: Any, least: int, most: float = MOST, of: str = "") -> int:

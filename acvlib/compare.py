@@ -177,18 +177,10 @@ def _check_same_folds(named, *others):
     """Raise unless all (name, result) omit and score the same of equally many sites."""
     first, a = named
     for name, b in others:
-        if a.n_sites != b.n_sites:
-            reason = f"of {a.n_sites} and of {b.n_sites} sites"
-        elif len(a.folds) != len(b.folds):
-            reason = f"{len(a.folds)} and {len(b.folds)}"
-        elif a.folds.same_as(b.folds):
-            continue
-        else:
-            parts = [slice(n, n + 1) for n in range(len(a.folds))]
-            unlike = (part.start for part in parts if not a.folds[part].same_as(b.folds[part]))
-            reason = f"fold {next(unlike)} the first"
-        ran = f"{first} and {name} were run on different folds ({reason})"
-        raise ValueError(f"{ran}: run both on the same Folds")
+        if a.n_sites != b.n_sites or not a.folds.same_as(b.folds):
+            both = f"{a.folds} of {a.n_sites} sites, and {b.folds} of {b.n_sites}"
+            ran = f"{first} and {name} were run on different folds ({both})"
+            raise ValueError(f"{ran}: run both on the same Folds")
 
 
 def data_difference(a: Any, b: Any) -> str:

@@ -11,10 +11,10 @@ Functions are declared in the same way; sizes that no argument binds are attribu
 `self`, or of a fit, a model or a result that is given, such as `n_params`. Arrays are copied and
 read-only; what has an index, as in pandas, is put in the order of the argument that bound its size.
 None is taken where the annotation or the default says so. What autograd passes through is
-untouched. Defaults that need no conversion are not checked again in each call.
+untouched; so are defaults.
 """
 
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import wraps
 from inspect import Parameter, signature
 from types import NoneType, UnionType
@@ -26,7 +26,6 @@ from autograd.tracer import isbox
 from . import checks
 
 Thing = TypeVar("Thing")
-_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Sizes(dict):
@@ -45,10 +44,6 @@ class Sizes(dict):
 class Check:
     """What a value must be; a subclass returns the value as it is taken, or raises."""
 
-    def settled(self, kind: Any) -> "Check":
-        """The same for an annotated type."""
-        return self
-
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         raise NotImplementedError
 
@@ -64,6 +59,7 @@ class Real(Check):
         *shapes: str,
         above: float = -checks.INF,
         least: float = -checks.INF,
+        below: float = checks.INF,
         most: float = checks.INF,
         finite: bool = True,
         whole: bool = False,
@@ -75,6 +71,7 @@ class Real(Check):
         self.rows = self.shapes[-1][0] if self.shapes[-1] else None
         self.above = above
         self.least = least
+        self.below = below
         self.most = most
         self.finite = finite
         self.whole = whole
@@ -92,12 +89,15 @@ class Real(Check):
                 wanted += f", {dimension} = {size}{where}" if size is not None else ""
             raise ValueError(f"{name} of shape {array.shape} must be {wanted}")
         bad = (array <= self.above) | (array < self.least) | (array > self.most)
+        if self.below < checks.INF:
+            bad |= array >= self.below
         if self.whole:
             bad |= array != np.floor(array)
         if bad.any():
             place = np.argwhere(bad)[0]
             where = f" at {place.tolist()}" if place.size else ""
             bound = f"above {self.above:g}" if self.above >= self.least else f">= {self.least:g}"
+            bound += f" and below {self.below:g}" if self.below < checks.INF else ""
             if self.whole:
                 bound = f"whole numbers from {self.least:g} to {self.most:g}"
             raise ValueError(f"{name} must be {bound}; it holds {array[tuple(place)]:g}{where}")
@@ -128,18 +128,6 @@ def _in_words(shape):
     if not shape:
         return "one number"
     return f"({inside},)" if len(shape) == 1 else f"({inside})"
-
-
-@dataclass(frozen=True)
-class Number(Check):
-    """One finite number, > above, >= least and < below."""
-
-    above: float = -checks.INF
-    least: float = -checks.INF
-    below: float = checks.INF
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> float:
-        return checks.real_number(name, value, self.above, self.least, self.below)
 
 
 @dataclass(frozen=True)
@@ -178,12 +166,6 @@ class Is(Check):
     sized: bool = False
     kind: Any = None
 
-    def settled(self, kind: Any) -> "Is":
-        origin = get_origin(kind)  # Callable[..., X] is asked whether it is a Callable
-        union = origin in (Union, UnionType)
-        kind = kind if union or not isinstance(origin, type) else origin
-        return Is(self.remedy, self.sized, kind)
-
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if isinstance(value, type) or not isinstance(value, self.kind):
             checks.check_kind(name, value, self.kind, self.remedy)  # which raises
@@ -199,8 +181,9 @@ class Seeded(Check):
         return checks.generator(value)
 
 
-Positive = Annotated[float, Number(above=0.0)]
-NonNegative = Annotated[float, Number(least=0.0)]
+AnyNumber = Annotated[float, Real("")]
+Positive = Annotated[float, Real("", above=0.0)]
+NonNegative = Annotated[float, Real("", least=0.0)]
 Count = Annotated[int, Whole(1)]
 Flag = Annotated[bool, Is()]
 Params = Annotated[np.ndarray, Real("n_params", finite=False)]  # of a model, whose method asks
@@ -227,56 +210,36 @@ def declared(thing: Thing) -> Thing:
 def _declared(function: Any) -> Any:
     """The function with its checks; help() shows the plain types."""
     shown = signature(function)
-    places = []  # names of arguments that may be given by place
-    others = ""  # that of *arguments
     plain = []
     rules = {}
-    defaults = {}
     for name, parameter in shown.parameters.items():
         check, optional, kind = _read(function, parameter)
         plain.append(parameter.replace(annotation=kind))
-        if parameter.kind in _BY_PLACE:
-            places.append(name)
-        elif parameter.kind == Parameter.VAR_POSITIONAL:
-            others = name
         if check:
-            rules[name] = check, optional
-            if not _is_settled(check, name, parameter.default):
-                defaults[name] = parameter.default
-    of_object = places[:1] == ["self"] and function.__name__ != "__init__"
+            rules[name] = check, optional, parameter.kind == Parameter.VAR_POSITIONAL
+    owner = None if function.__name__ == "__init__" else "self"
 
     @wraps(function)
     def with_checks(*args, **named):
+        call = shown.bind(*args, **named)
+        given = call.arguments
         sizes = Sizes()
-        if of_object and args:
-            sizes.owner = args[0]
-        by_place = dict(enumerate(args))
-        filled = places[: len(args)] + [others] * (len(args) - len(places))
-        named = {name: value for name, value in defaults.items() if name not in filled} | named
-        tasks = [(by_place, place, name) for place, name in enumerate(filled)]
-        tasks += [(named, name, name) for name in shown.parameters if name in named]
-        for values, key, name in tasks:
-            check, optional = rules.get(name, (None, False))
-            if check and not isbox(values[key]) and not (optional and values[key] is None):
-                values[key] = check(name, values[key], sizes)
-        return function(*by_place.values(), **named)
+        sizes.owner = given.get(owner)
+        for name in [name for name in given if name in rules]:
+            check, optional, several = rules[name]
+            values = given[name] if several else (given[name],)
+            taken = tuple(
+                value if isbox(value) or (optional and value is None) else check(name, value, sizes)
+                for value in values
+            )
+            given[name] = taken if several else taken[0]
+        return function(*call.args, **call.kwargs)
 
     with_checks.unchecked = function  # type: ignore[attr-defined]
     with_checks.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]
     kinds = {each.name: each.annotation for each in plain if each.annotation is not Parameter.empty}
     with_checks.__annotations__ = {**function.__annotations__, **kinds}
     return with_checks
-
-
-def _is_settled(check, name, default):
-    """Whether a default is taken as it is, whatever else is given, and so without a check."""
-    if default is None or default is Parameter.empty or repr(default) == "<factory>":
-        return True
-    try:
-        taken = check(name, default, Sizes())
-    except (TypeError, ValueError):  # it depends on sizes
-        return False
-    return type(taken) is type(default) and taken == default
 
 
 def _read(function, parameter):
@@ -293,5 +256,8 @@ def _read(function, parameter):
     if len(kinds) > 1 or len(checks) != 1 or not isinstance(checks[0], Check):
         raise TypeError(f"{where}: give it one check of acvlib.declared, such as Real('n p')")
     optional = get_origin(kind) is not Annotated or parameter.default is None
-    check = checks[0].settled(plain)
+    check = checks[0]
+    if isinstance(check, Is):  # Callable[..., X] is asked whether it is a Callable
+        origin = get_origin(plain)
+        check = replace(check, kind=plain if origin in (None, Union, UnionType) else origin)
     return check, optional, plain | None if optional else plain

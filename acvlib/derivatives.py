@@ -129,11 +129,11 @@ class Derivatives:
         """dF/dparams (n_folds, D) near a centre (D,), to an accuracy in standard errors."""
         return self.fold_gradients(params, folds, values=False)[1]
 
-    def leverages(self, fit: Any, folds: Folds) -> tuple[np.ndarray, np.ndarray] | None:
-        """(how far a standard error moves the scores of each site, 1 - its leverage), (n_sites,).
-
-        Of folds of single sites whose Hessians around the fit are cheap, where third derivatives
-        are at most second ones times the moves; None of others.
+    def newton_bounds(
+        self, fit: Any, folds: Folds
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """(Newton steps of the folds (n_folds, D), how far in standard errors each refit is from
+        its step at most, by how much the losses at both differ at most); None where it is unknown.
         """
         return None
 
@@ -156,10 +156,6 @@ class Derivatives:
         losses = [self._fold_heldout(params + share * move, fold) for share in shares]
         here, ahead, behind, far_ahead, far_behind = losses
         return here + (8 * (ahead - behind) - (far_ahead - far_behind)) / (12 * SHARE)
-
-    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
-        """The gradient (n_folds, D) of each fold's scored losses; None where it is dear."""
-        return None
 
     def prior_gradients(self, params: np.ndarray) -> np.ndarray | None:
         """dF/dparams (n, D) of what F has beside the data; None where it costs as much as all."""

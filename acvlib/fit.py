@@ -62,9 +62,8 @@ def fit(
         defaults.check_optimum(result.params)
     else:
         result = _descended(derivatives, starts, tolerance)
-    if not result.newton_decrement <= tolerance:
-        result.warn_unconverged("fit", tolerance)
-    elif defaults.default_priors is not None:
+    result.warn_unconverged("fit", tolerance)
+    if defaults.default_priors is not None and result.newton_decrement <= tolerance:
         _warn_of_priors(result, defaults.default_priors(result.params))
     return result
 

@@ -1,16 +1,14 @@
 """What a model is, what a method may know of it, and what solvers give back."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .checks import LARGEST, one_line, real_array
-from .declared import Check, Params, Rng, Sizes, declared
-from .folds import Fold, Folds, ModelFolds
-from .weighting import Weights
+from .checks import one_line
+from .declared import Check, Sizes
+from .folds import Folds
 
 
 @runtime_checkable
@@ -153,26 +151,6 @@ class Refits:
             if name != "evaluations" and values is not None:
                 getattr(self, name)[rows] = values
         self.evaluations.update(refits.evaluations)
-
-
-def own_copy(values: Any, dtype: Any = float, name: str = "data") -> np.ndarray:
-    """Copy an array that a model is given, read-only: the caller may change theirs."""
-    copied = real_array(name, values, finite=False) if dtype is float else np.array(values, dtype)
-    large = np.isfinite(copied) & (abs(copied) > LARGEST)
-    if large.any():
-        raise ValueError(f"{name} holds {copied[large][0]:.2g}, whose square overflows: rescale it")
-    copied.setflags(write=False)
-    return copied
-
-
-_BY_NAME = {"params": Params, "weights": Weights, "fold": Fold, "folds": ModelFolds, "rng": Rng}
-
-
-def checked(method: Callable) -> Callable:
-    """`declared`, of a method whose params, weights, fold, folds and rng are known by name."""
-    annotations = method.__annotations__
-    annotations.update({name: kind for name, kind in _BY_NAME.items() if name in annotations})
-    return declared(method)
 
 
 class IsModel(Check):

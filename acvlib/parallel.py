@@ -44,21 +44,17 @@ def parallel(**settings: Any) -> Parallel:
     return Parallel(n_jobs=effective_n_jobs(None), **settings)
 
 
-def each_fold(
-    function: Callable, params: np.ndarray, folds: Any, label: str, **settings: Any
-) -> list:
+def each_fold(function: Callable, params: np.ndarray, folds: Any, label: str) -> list:
     """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar.
 
     params: (D,), or a point for each of the `Folds`, (n_folds, D).
     """
     points = np.broadcast_to(params, (len(folds.sizes), params.shape[-1]))
-    pairs: Iterable = zip(points, folds.omitted, strict=True)
-    if len(points) == 1:  # as in every fit: no worker, no bar
-        return [function(*pair) for pair in pairs]
-    pairs = track(pairs, label, len(points))
-    if effective_n_jobs(None) == 1:
-        return [function(*pair) for pair in pairs]
-    return parallel(**settings)(delayed(function)(*pair) for pair in pairs)
+    tasks = list(zip(points, folds.omitted, strict=True))
+    if effective_n_jobs(None) > 1 and len(tasks) > 1:
+        return spread(function, tasks, None, label)
+    shown = track(tasks, label) if len(tasks) > 1 else tasks  # of a fit there is one
+    return [function(*task) for task in shown]
 
 
 def threads() -> Parallel:
@@ -85,15 +81,14 @@ def in_threads(
             raise
 
 
-def spread(function: Callable, tasks: Sequence[tuple], prefer: str, label: str) -> list:
+def spread(function: Callable, tasks: Sequence[tuple], prefer: str | None, label: str) -> list:
     """Return [function(*task) for each task], done by joblib's active backend, or else `prefer`.
 
     What shares this process' memory runs on plain threads; processes and clusters are joblib's.
     """
     backend, _ = get_active_backend(prefer=prefer)
     if getattr(backend, "supports_sharedmem", False):
-        n_threads = effective_n_jobs(None)
-        return in_threads(lambda task: function(*task), tasks, n_threads, label)
+        return in_threads(lambda task: function(*task), tasks, effective_n_jobs(None), label)
     run = parallel(prefer=prefer, return_as="generator")
     results = run(delayed(function)(*task) for task in tasks)
     return list(track(results, label, len(tasks)))

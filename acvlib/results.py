@@ -1,7 +1,8 @@
-"""What a fit and a method give back."""
+"""What a fit and a method give back, and what every method does alike to get there."""
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
@@ -14,8 +15,9 @@ from .declared import Is
 from .derivatives import derivatives_of
 from .extras import require
 from .folds import Folds
+from .model import Refits
 from .scores import HeldOutLosses
-from .trials import UnconvergedFit
+from .trials import FAILURES, UnconvergedFit, reasons
 
 TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 
@@ -65,9 +67,10 @@ class Fit:
         return {name: vars(self)[name] for name in kept}
 
     def warn_unconverged(self, who: str, tolerance: float = TOLERANCE) -> None:
-        """Say that `who` starts from, or ended at, a point that is no optimum: allowed."""
-        decrement = f"Newton decrement {self.newton_decrement:.3g} is above {tolerance:.0e}"
-        warn(f"{who}: {decrement}: the point is not an optimum", UnconvergedFit)
+        """Say that `who` starts from, or ended at, a point that is no optimum, if it is none."""
+        if not self.newton_decrement <= tolerance:
+            decrement = f"Newton decrement {self.newton_decrement:.3g} is above {tolerance:.0e}"
+            warn(f"{who}: {decrement}: the point is not an optimum", UnconvergedFit)
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
         """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
@@ -152,3 +155,92 @@ class CVResult(HeldOutLosses):
 
 AFit = Annotated[Fit, Is(": give acv.fit(model), which keeps its model", sized=True)]
 AResult = Annotated[CVResult, Is(": give what a method returns", sized=True)]
+
+
+class Run:
+    """One method on one fit: `Run(...)` starts the clock, `finish` scores each fold's params.
+
+    lost: why folds that cannot be evaluated cannot, by number.
+    """
+
+    def __init__(self, method: str, fit: Fit, folds: Any):
+        self.started = time.perf_counter()
+        self.method = method
+        self.fit = fit
+        self.derivatives = fit.derivatives
+        self.is_checked = isinstance(folds, Folds) and folds in fit.checked_folds
+        self.folds = folds if self.is_checked else Folds.of(folds, fit.model)
+        self.lost: dict[int, Exception] = {}
+        fit.warn_unconverged(method)
+
+    def each(self, solve: Callable[[Folds], Refits]) -> Refits:
+        """solve(folds); where that fails, of ever smaller parts: the params of lost folds are nan.
+
+        Raises what `solve` raises of all folds where it raises of each.
+        """
+        try:
+            if not self.is_checked:
+                self.derivatives.defaults.check_folds(self.folds)
+            refits = solve(self.folds)
+        except FAILURES as error:
+            return self._of_parts(solve, error)
+        self.fit.checked_folds.add(self.folds)
+        return refits
+
+    def _of_parts(self, solve, first_error):
+        """The halves of all folds, the halves of those halves that fail, and so on."""
+        n_folds = len(self.folds)
+        solved = Refits.unfinished(n_folds, len(self.fit.params))
+        failing = [(0, n_folds, first_error)]
+        while failing:
+            start, stop, error = failing.pop()
+            if stop - start == 1:
+                self.lost[start] = error
+                continue
+            middle = (start + stop) // 2
+            for part in (slice(start, middle), slice(middle, stop)):
+                try:
+                    self.derivatives.defaults.check_folds(self.folds[part])
+                    solved.take(part, solve(self.folds[part]))
+                except FAILURES as error:
+                    failing.append((part.start, part.stop, error))
+        if len(self.lost) == n_folds:
+            raise first_error
+        why = []
+        for number, lost in sorted(self.lost.items()):
+            says = f"{type(lost).__name__}: {lost}".replace("fold 0", f"fold {number}")
+            why.append((f"fold {number}", says))
+        count = f"the losses of {len(why)} of {n_folds} folds are nan"
+        warn(f"{self.method}: {count}. {reasons(why)}", UnconvergedFit)
+        return solved
+
+    def finish(
+        self,
+        params: np.ndarray,
+        evaluations: Mapping[str, int],
+        indefinite: np.ndarray | None = None,
+        **diagnostics: np.ndarray,
+    ) -> CVResult:
+        """The `CVResult` of params (D,) or (n_folds, D), with nan losses of the lost folds."""
+        folds = self.folds
+        n_folds = len(folds.omitted.sizes)
+        if self.lost:
+            rows = np.setdiff1d(np.arange(n_folds), list(self.lost))
+            losses = [np.full(len(sites), np.nan) for sites in folds.scored]
+            scored = self.derivatives.heldout(params[rows], folds[rows])
+            for row, of_fold in zip(rows, scored, strict=True):
+                losses[row] = of_fold
+        else:
+            losses = self.derivatives.heldout(params, folds)
+        return CVResult(
+            method=self.method,
+            fit=self.fit,
+            folds=folds,
+            n_sites=self.derivatives.n_sites,
+            params=params if params.ndim == 2 else np.tile(params, (n_folds, 1)),
+            losses=losses,
+            seconds=time.perf_counter() - self.started,
+            evaluations=Counter({"heldout": n_folds - len(self.lost), **evaluations}),
+            indefinite=indefinite,
+            diagnostics=diagnostics,
+        )

@@ -453,7 +453,10 @@ pd.concat(constants).groupby(level=0).median().round(1)
 
 # %% tags=["remove-cell"]
 for name, at in (("conll", conll), ("traffic", data)):
-    found, id = inexact.summary(bounds[name]), {"conll": "ghosh.prop4"}.get(name, "ghosh.prop2")
+    found, id = (
+        inexact.summary(bounds[name]),
+        {"conll": "ghosh.prop4"}.get(name, "ghosh.prop2"),
+    )
     idle = found.filter(like="none_").rename(
         columns=lambda name: name.removeprefix("none_")
     )

@@ -150,7 +150,7 @@ class TwoWells:
         return np.zeros(1)
 
 
-@pytest.mark.filterwarnings("ignore::acvlib.methods.newton_step.IndefiniteFold")
+@pytest.mark.filterwarnings("ignore::acvlib.methods.ladder.IndefiniteFold")
 def test_an_indefinite_fold_is_unreliable_however_short_its_step_and_leaves_its_mark():
     model = TwoWells()
     fit = acv.fit(model)
@@ -171,7 +171,7 @@ def overlapping(rng, n=100):
     return state + rng.normal(size=n)
 
 
-@pytest.mark.filterwarnings("ignore::acvlib.methods.newton_step.IndefiniteFold")
+@pytest.mark.filterwarnings("ignore::acvlib.methods.ladder.IndefiniteFold")
 def test_folds_of_overlapping_states_are_judged_as_their_refits_say():
     """F is not linear in the weights, and steps end far off."""
     far, marked = [], []

@@ -15,7 +15,6 @@ from acvlib.declared import (
     Flag,
     Is,
     NonNegative,
-    Number,
     OneOf,
     Params,
     Positive,
@@ -74,7 +73,7 @@ def square(table: Annotated[np.ndarray, Real("n n")]) -> int:
 
 
 @declared
-def inside(share: Annotated[float, Number(above=0.0, below=1.0)]) -> float:
+def inside(share: Annotated[float, Real("", above=0.0, below=1.0)]) -> float:
     return share
 
 
@@ -116,8 +115,8 @@ WRONG = [
     ({"penalty": None}, "penalty"),
     ({"exposure": [1, 0, 1]}, r"exposure must be above 0; it holds 0 at \[1\]"),
     ({"loss": "hinge"}, "unknown loss 'hinge': one of square, ranking"),
-    ({"step": 0.0}, "step = 0.0: must be above 0 and finite"),
-    ({"ridge": -1}, "ridge = -1: must be >= 0"),
+    ({"step": 0.0}, "step must be above 0; it holds 0"),
+    ({"ridge": -1}, "ridge must be >= 0; it holds -1"),
     ({"n_steps": 1.5}, "n_steps = 1.5: must be a whole number"),
     ({"verbose": 1}, "verbose must be of type bool"),
     ({"name": 0.5}, "name must be of type str or int"),
@@ -137,7 +136,7 @@ WRONG = [
     (lambda: level([1], 2), "positional argument"),
     (lambda: square(np.ones((3, 4))), r"table of shape \(3, 4\) must be \(n, n\)"),
     (lambda: largest(MODEL, MODEL, 3), "others must be of type Regression"),
-    (lambda: inside(1), "share = 1: must be above 0 and below 1"),
+    (lambda: inside(1), "share must be above 0 and below 1; it holds 1"),
     (lambda: Real("n, p"), "shapes"),
 ]
 

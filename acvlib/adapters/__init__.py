@@ -15,11 +15,11 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..checks import real_array
-from ..declared import Count, Flag, Is, Rng, declared
+from ..declared import Count, Flag, Is, Params, Rng, declared
 from ..derivatives import Derivatives
 from ..folds import Fold, Folds
 from ..folds.checks import observed_mask
-from ..model import ModelDefaults, Params
+from ..model import ModelDefaults
 from ..solvers.inverse import DenseFolds, DenseHessian
 from ..weighting import Weights
 from .checks import check_functions, repeated

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..checks import LARGEST, real_array
-from ..model import checked, own_copy
+from ..checks import LARGEST, read_only, real_array
+from ..declared import Params, declared
 from ..models.crf import Tagging
 from ..models.crf.tokens import FeatureParams, Tokens, joined
 from ..weighting import site_weights
@@ -74,7 +74,7 @@ class FeatureCRF(Tagging):
         rising = free.size and (free % 1 == 0).all() and (np.diff(free) > 0).all()
         if not rising or free[0] < 0 or free[-1] > most:
             raise ValueError(f"free must be rising whole numbers from 0 to {most}, one or more")
-        self._settle(tokens, own_copy(free, np.int64))
+        self._settle(tokens, read_only(free, np.int64))
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -110,8 +110,8 @@ class FeatureCRF(Tagging):
         links = k * (len(self.names) + before) + after
         return np.concatenate([np.unique(k * present.matrix.indices + tag), np.unique(links)])
 
-    @checked
-    def unpack(self, params: np.ndarray) -> FeatureParams:
+    @declared
+    def unpack(self, params: Params) -> FeatureParams:
         """Name the parts of params (D,)."""
         return self._parts(params)
 

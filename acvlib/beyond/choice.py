@@ -15,7 +15,7 @@ from ..fit import UnrepeatedOptimum
 from ..folds import Folds
 from ..methods import ladder
 from ..methods.exact import exact
-from ..methods.newton_step import IndefiniteFold
+from ..methods.ladder import IndefiniteFold
 from ..model import check_is_model, with_defaults
 from ..results import CVResult
 from ..trials import UnconvergedFit, attempt_each, reasons
@@ -98,7 +98,9 @@ def choose(
             raise NotFinite(f"the held-out loss is {result.loss}, of folds {lost.tolist()}")
         return restarts, result
 
-    seed = rng.integers(2**62)  # of each candidate: their order means nothing
+    seed = np.random.default_rng(rng).integers(
+        2**62
+    )  # of each candidate: their order means nothing
     tasks = [(name, model, np.random.default_rng(seed)) for name, model in models.items()]
     found, rejected = attempt_each("candidate", evaluated, tasks, "See where: acv.fit(model)")
     restarts, results = ({name: pair[i] for name, pair in found.items()} for i in range(2))

@@ -26,9 +26,8 @@ from ..fit import fit as fit_model
 from ..folds import Folds
 from ..folds.checks import observed_mask
 from ..methods.exact import finished, refit_folds
-from ..methods.run import Run
 from ..model import check_is_model
-from ..results import CVResult, Fit
+from ..results import CVResult, Fit, Run
 
 NARROW = 1.01  # bounds must leave room for differences
 STEP = 2e-4  # of alpha

@@ -17,10 +17,9 @@ from ..fit import fit as fit_model
 from ..folds import Folds
 from ..folds import weights as fold_weights
 from ..methods.exact import exact
-from ..methods.run import Run
 from ..model import Refits, with_defaults
 from ..parallel import track
-from ..results import AFit, CVResult, Fit
+from ..results import AFit, CVResult, Fit, Run
 from ..trials import AllFailed, UnconvergedFit, attempt_each, reasons
 
 MOST_STARTS = 10_000
@@ -114,7 +113,7 @@ def from_scratch(
     agreeing = np.zeros(len(run.folds), int)
     rejected = np.full(len(run.folds), "", object)
 
-    seed = int(rng.integers(2**31))
+    seed = int(np.random.default_rng(rng).integers(2**31))
 
     def refit(n, fold):
         of_sites = np.random.default_rng([seed, *fold])  # the same wherever the fold stands

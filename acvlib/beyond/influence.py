@@ -25,7 +25,7 @@ from ..fit import TOLERANCE
 from ..folds import Folds, leave_one_out
 from ..folds.checks import observed_mask
 from ..methods.exact import exact
-from ..methods.newton_step import newton_step
+from ..methods.ladder import newton_step
 from ..results import AFit
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
@@ -80,8 +80,7 @@ def most_influential(
         is not finite or has no gradient that differences confirm
     TypeError : an `EstimatingEquation`, or phi does not pass through autograd
     """
-    if not fit.newton_decrement <= TOLERANCE:
-        fit.warn_unconverged("most_influential")
+    fit.warn_unconverged("most_influential")
     model = fit.model
     derivatives = fit.derivatives
     if hasattr(model, "residual"):

@@ -110,8 +110,7 @@ def leave_future_out(fit: AFit, starts: Sequence[int], anchors: int = 8) -> Futu
     TypeError : a model that is no series in time
     """
     started = time.perf_counter()
-    if not fit.newton_decrement <= TOLERANCE:
-        fit.warn_unconverged("leave_future_out")
+    fit.warn_unconverged("leave_future_out")
     origins = _Origins(fit, starts)
     n = len(origins.starts)
     anchors = check_whole("anchors", anchors, min(n, 2))

@@ -15,12 +15,12 @@ from scipy.sparse import eye_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ..checks import check_whole
-from ..declared import Count, Flag, Number, Rng, Whole, declared
+from ..declared import Count, Flag, Real, Rng, Whole, declared
 from .checks import Flags, Known, as_fold, check_windows, numbered, weights
 from .folds import WHOLE, Fold, Folds, ModelFolds
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
-Percent = Annotated[float, Number(above=0.0, below=100.0)]
+Percent = Annotated[float, Real("", above=0.0, below=100.0)]
 Drawn = Annotated[int, Whole(1, MOST_DRAWN)]
 Margin = Annotated[int, Whole(0)]
 

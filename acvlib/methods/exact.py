@@ -9,13 +9,12 @@ from ..derivatives import kept_share
 from ..folds import WHOLE, Folds
 from ..model import Refits
 from ..parallel import has_machines, pieces, spread
-from ..results import TOLERANCE, AFit, CVResult, Fit
+from ..results import TOLERANCE, AFit, CVResult, Fit, Run
 from ..solvers.inverse import SameForAll
 from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
 from ..trials import UnconvergedFit
-from .run import Run
 
 PARTS = 64  # for any number of workers, which thus changes no bit
 NUDGE = 0.01  # standard errors off the start: no symmetry then leads a descent to a saddle

@@ -220,8 +220,8 @@ def _logistic(estimator, y):
         remedy = "fit with solver='lbfgs' or 'newton-cholesky'"
         raise ValueError(f"solver='liblinear' penalises the intercept: {remedy}")
     labels = estimator.classes_.tolist()
-    if not np.isin(y, labels).all():
-        raise ValueError(f"y holds labels that the estimator has not seen; it knows {labels}")
+    if set(labels) != set(y.tolist()):
+        raise ValueError(f"y must hold the labels that the estimator was fitted to: {labels}")
     strength = np.ravel(getattr(estimator, "C_", getattr(estimator, "C", np.inf)))[0]
     penalty = 0.0 if getattr(estimator, "penalty", "l2") is None else 1.0 / float(strength)
     settings = {"y": np.searchsorted(estimator.classes_, y), "penalty": penalty}

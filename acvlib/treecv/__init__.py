@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
-from os import PathLike
 from typing import Annotated, Any
 
 import joblib
@@ -22,7 +21,6 @@ from ..scores import HeldOutLosses
 from .learner import CompiledLearner, Examples, IncrementalLearner
 
 FIXED = -1  # in place of a seed, which is never negative: learn the rows as they stand
-KEPT = 16  # branches at least that a cache keeps apart
 HOW_TO_WRAP = (
     ": wrap an estimator that has partial_fit as acv.learners.PartialFit(estimator), a classifier "
     "with classes=(...), all its labels; or give an object with the methods init(), "
@@ -32,7 +30,6 @@ HOW_TO_WRAP = (
 Learner = Annotated[IncrementalLearner, Is(HOW_TO_WRAP)]
 Rows = Annotated[Examples, Is()]
 Order = Annotated[str, OneOf("fixed", "randomized")]
-Folder = Annotated[str | PathLike, Is()]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,7 +101,6 @@ def treecv(
     shuffle: Flag = True,
     order: Order = "fixed",
     rng: Rng | None = None,
-    cache: Folder | None = None,
 ) -> LearnerCV:
     """Cross-validate an incremental learner in about log2 k passes over the data.
 
@@ -119,14 +115,12 @@ def treecv(
     shuffle : with k, put a copy of the rows into a random order first, by `rng` or seed 0, since
         rows sorted by label are learnt and tested badly. Folds of rows are taken as they stand.
     order : "fixed" as the rows then stand, or "randomized" along each edge, which needs `rng`.
-    cache : a folder where `joblib.Memory` keeps finished branches; the same call goes on from
-        them. A learner is known by its pickle, a compiled one by name and numbers, not by its code.
 
     Raises
     ------
     FoldsFailed : the learner failed; it names the folds, and its `result` has the others
     """
-    return _cross_validate("treecv", learner, data, folds, shuffle, order, rng, cache)
+    return _cross_validate("treecv", learner, data, folds, shuffle, order, rng)
 
 
 @declared
@@ -138,14 +132,13 @@ def kfold(
     shuffle: Flag = True,
     order: Order = "fixed",
     rng: Rng | None = None,
-    cache: Folder | None = None,
 ) -> LearnerCV:
     """Cross-validate by k models, each trained from nothing; all else as in `treecv`."""
-    return _cross_validate("kfold", learner, data, folds, shuffle, order, rng, cache)
+    return _cross_validate("kfold", learner, data, folds, shuffle, order, rng)
 
 
-def _cross_validate(method, learner, data, folds, shuffle, order, rng, cache):
-    from .recursion import follow_kept, leaves, tree_nodes  # numba is slow to import
+def _cross_validate(method, learner, data, folds, shuffle, order, rng):
+    from .recursion import follow, leaves, tree_nodes  # numba is slow to import
 
     started = time.perf_counter()
     shuffle = shuffle and isinstance(folds, int | np.integer)
@@ -164,16 +157,13 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng, cache):
         rows = stream.permutation(rows)
     if (np.diff(rows) != 1).any():
         data = data.take(rows)  # what is learnt or tested together: a slice
-    compiled = isinstance(learner, CompiledLearner)
     k = len(bounds) - 1
-    n_least = max(joblib.effective_n_jobs(None), 1 if cache is None else KEPT)
-    nodes = tree_nodes(k, n_least) if method == "treecv" else leaves(k)
-    known = (learner.name, learner.initial, learner.constants) if compiled else learner
-    key = None if cache is None else joblib.hash((known, data.X, data.y, bounds, seed))
-    label = method if len(nodes) == 1 else None
-    tasks = [(cache, node, key, learner, data.X, data.y, bounds, seed, label) for node in nodes]
-    prefer = "threads" if compiled else "processes"  # compiled learners hold no lock
-    losses, learnt, failed = zip(*spread(follow_kept, tasks, prefer, method), strict=True)
+    nodes = tree_nodes(k, joblib.effective_n_jobs(None)) if method == "treecv" else leaves(k)
+    label = method if len(nodes) == 1 else ""
+    tasks = [(node, learner, data.X, data.y, bounds, seed, label) for node in nodes]
+    holds_lock = not isinstance(learner, CompiledLearner)
+    prefer = "processes" if holds_lock else "threads"
+    losses, learnt, failed = zip(*spread(follow, tasks, prefer, method), strict=True)
     failures = list(chain(*failed))
     pointwise = np.empty(len(rows))
     pointwise[rows] = np.concatenate(losses)

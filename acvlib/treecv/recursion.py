@@ -3,7 +3,6 @@
 import copy
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 from numba import float64, int64, njit, types, void
 
@@ -196,17 +195,13 @@ class _Methods:
         return losses
 
 
-class Unfinished(Exception):
-    """Some models of a branch failed: what `follow` would return, which no cache must keep."""
-
-
 def follow(
-    node: Node, key: str, learner: Any, X: Any, y: Any, bounds: np.ndarray, seed: int, label: str
+    node: Node, learner: Any, X: Any, y: Any, bounds: np.ndarray, seed: int, label: str
 ) -> tuple[np.ndarray, int, list[tuple[int, Failed]]]:
     """Train a node's model along its path, then test all models below.
 
     Returns the losses of its rows, nan where a model failed; how many rows were learnt; and
-    (first row tested, what failed) of failed models. The key stands for all that follows it.
+    (first row tested, what failed) of failed models.
     """
     path, first, last = node
     height = 2 + int(last - first).bit_length()
@@ -239,17 +234,4 @@ def follow(
         test(states, 0, constants, X, y, tested.start, tested.stop, losses)
     else:
         learnt += run(*steps, X, y, bounds, first, last, seed, states, rows, losses)
-    found = losses[tested], int(learnt), failures
-    if failures:
-        raise Unfinished(*found)
-    return found
-
-
-def follow_kept(cache: str | None, node: Node, *arguments: Any) -> tuple:
-    """Return what `follow` does, or what a folder has kept of it."""
-    ignored = ["learner", "X", "y", "bounds", "seed", "label"]
-    kept = follow if cache is None else joblib.Memory(cache, verbose=0).cache(follow, ignored)
-    try:
-        return kept(node, *arguments)
-    except Unfinished as unfinished:
-        return unfinished.args
+    return losses[tested], int(learnt), failures

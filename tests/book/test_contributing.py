@@ -14,9 +14,9 @@ from small_book import CHAPTERS, CLAIMS, NOTEBOOK, SmallBook
 import acvlib as acv
 from acvlib.declared import declared
 from acvlib.methods.ladder import METHODS
-from acvlib.methods.run import Run
 from acvlib.model import ModelDefaults
 from acvlib.models import FAMILIES, GLM, HMM, Family
+from acvlib.results import Run
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")

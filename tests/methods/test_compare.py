@@ -54,17 +54,17 @@ def test_methods_are_compared_by_loss_and_parameter_errors(fits):
 
 
 @pytest.mark.parametrize(
-    ("others", "reason"),
+    "others",
     [
-        (FOLDS[:2], "3 and 2"),
-        (FOLDS[::-1], "fold 0 the first"),
-        (acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])]), "fold 2 the first"),
-        (acv.Folds(list(FOLDS), [FOLDS[0], FOLDS[1][:4], FOLDS[2]]), "fold 1 the first"),
+        FOLDS[:2],
+        FOLDS[::-1],
+        acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])]),
+        acv.Folds(list(FOLDS), [FOLDS[0], FOLDS[1][:4], FOLDS[2]]),
     ],
 )
-def test_results_on_different_folds_are_not_compared(others, reason, fits):
+def test_results_on_different_folds_are_not_compared(others, fits):
     ours, theirs = (acv.no_adjustment(fits["ridge"], folds) for folds in (FOLDS, others))
-    message = f"were run on different folds .{reason}.: run both on the same Folds"
+    message = r"were run on different folds .*\): run both on the same Folds"
     with pytest.raises(ValueError, match=f"no_adjustment and no_adjustment {message}"):
         acv.compare_methods(ours, theirs)
     with pytest.raises(ValueError, match=f"a and b {message}"):
@@ -186,7 +186,7 @@ def test_models_of_different_data_or_without_finite_losses_are_refused():
     ours = exact(FOLDS)
     shorter = GLM(X[:59], Y[:59], "gaussian", penalty=0.1)
     theirs = acv.exact(acv.fit(shorter), [fold[fold < 59] for fold in FOLDS])
-    with pytest.raises(ValueError, match="of 60 and of 59 sites"):
+    with pytest.raises(ValueError, match="of 60 sites, and .* of 59"):
         acv.compare_models({"a": ours, "b": theirs})
     broken = replace(ours, losses=[np.full(len(fold), np.inf) for fold in FOLDS])
     message = r"b: 14 of 60 sites .* not finite \(site 0 the first: inf\)"

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from oracles.toy_models import Saddle
 
 import acvlib as acv
-from acvlib.methods.newton_step import IndefiniteFold
+from acvlib.methods.ladder import IndefiniteFold
 from acvlib.trials import UnconvergedFit
 
 

@@ -17,7 +17,7 @@ import acvlib as acv
 from acvlib import parallel
 from acvlib.models import FAMILIES, GLM
 from acvlib.models.glm.derivatives import SINGLE
-from acvlib.models.glm.downdates import Downdates
+from acvlib.models.glm.hessians import Downdates
 
 N = 42
 SETTINGS = {

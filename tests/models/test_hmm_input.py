@@ -197,13 +197,13 @@ def test_settings_of_the_wrong_kind_are_named(settings, message):
 @pytest.mark.parametrize(
     ("kind", "settings", "message"),
     [
-        (Gaussian, {"mean_scale": 0.0}, "mean_scale = 0.0: must be above"),
+        (Gaussian, {"mean_scale": 0.0}, "mean_scale must be above"),
         (Gaussian, {"variance_prior": (1.0, -0.1)}, "variance_prior .* shape and scale"),
         (Gaussian, {"variance_prior": 1.0}, "variance_prior"),
         (Gaussian, {"centre": (0.0,)}, "centre and scale must be real numbers"),
         (Gaussian, {"centre": (0.0,), "scale": (0.0,)}, "scale .* must be above"),
         (AutoRegression, {"order": -1}, "order = -1: must be a whole number from 0"),
-        (AutoRegression, {"mean_scale": np.nan}, "mean_scale = nan"),
+        (AutoRegression, {"mean_scale": np.nan}, "mean_scale must be finite"),
         (NeuralAutoRegression, {"order": 0}, "order = 0: must be a whole number from 1"),
         (NeuralAutoRegression, {"n_hidden": 1.5}, "n_hidden = 1.5: must be a whole number"),
     ],

@@ -172,7 +172,7 @@ def test_every_rung_runs_and_the_ladder_holds():
         ({"counts": [[1, 2]]}, r"shape \(1, 2\)"),
         ({"n_states": 0}, "n_states = 0"),
         ({"n_states": 9}, "9 of 7 distinct counts: .* from 1 to 7"),
-        ({"coupling": np.inf}, "coupling = inf"),
+        ({"coupling": np.inf}, "coupling must be finite"),
         ({"edges": [(0, 7)]}, "leaves the sites 0 ... 6"),
     ],
 )

@@ -105,7 +105,7 @@ def test_heldout_losses_average_to_equation_8():
         ({"y": np.zeros(3)}, r"y of shape \(3,\) must be \(p,\), p = 30 as in X"),
         ({"X": np.full((30, 3), np.nan)}, "X must be finite"),
         ({"loss": "hinge"}, "unknown loss 'hinge'"),
-        ({"gamma_i": -1.0}, "gamma_i = -1.0"),
+        ({"gamma_i": -1.0}, "gamma_i must be >= 0; it holds -1"),
     ],
 )
 def test_bad_models(change, message):

@@ -183,9 +183,9 @@ def test_an_affinity_keeps_its_own_copy_of_its_matrix(kind):
         ({"y": np.full(40, np.inf)}, "y must be finite"),
         ({"y": np.zeros(3)}, "must be of 40 points and 3 features"),
         ({"loss": "hinge"}, "unknown loss 'hinge'"),
-        ({"gamma_s": 0.0}, "gamma_s = 0.0: must be above 0"),
-        ({"gamma_p": -1.0}, "gamma_p = -1.0: must be >= 0"),
-        ({"gamma_i": np.nan}, "gamma_i = nan"),
+        ({"gamma_s": 0.0}, "gamma_s must be above 0"),
+        ({"gamma_p": -1.0}, "gamma_p must be >= 0"),
+        ({"gamma_i": np.nan}, "gamma_i must be finite"),
     ],
 )
 def test_bad_models(change, message):
@@ -203,7 +203,7 @@ def test_bad_models(change, message):
         (lambda: GraphAffinity(csr_matrix([[0.0, 1.0], [0.0, 0.0]])), "not symmetric"),
         (lambda: GraphAffinity(np.zeros((2, 3))), "square and finite"),
         (lambda: RBFAffinity(np.array([[np.nan]]), 1.0), "finite"),
-        (lambda: RBFAffinity(np.zeros((2, 1)), 0.0), "sigma = 0.0"),
+        (lambda: RBFAffinity(np.zeros((2, 1)), 0.0), "sigma must be above 0"),
         (
             lambda: ManifoldEnergy(np.zeros((3, 1)), RBFAffinity(np.zeros((2, 1)), 1.0)),
             "a row for each of 2 points",

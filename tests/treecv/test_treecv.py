@@ -325,49 +325,6 @@ def test_a_learner_that_does_what_it_must_not_is_told(member, message):
     np.testing.assert_array_equal(data.X, before)
 
 
-@methods
-@pytest.mark.parametrize("learner", [LSQSGD, Plain()], ids=["compiled", "python"])
-def test_a_run_goes_on_from_its_cache(tmp_path, method, learner, monkeypatch):
-    """Nothing is learnt again by the same call; another call finds nothing of it."""
-    whole = method(learner, table(60), 20)
-    assert method(learner, table(60), 20, cache=tmp_path).loss == whole.loss
-
-    def told(*arguments):
-        raise ZeroDivisionError("learnt again")
-
-    monkeypatch.setattr(Plain, "update", told)
-    if learner is not LSQSGD:
-        with joblib.parallel_config("threading", n_jobs=2):
-            again = method(learner, table(60), 20, cache=tmp_path)
-        np.testing.assert_array_equal(again.pointwise, whole.pointwise)
-        with pytest.raises(FoldsFailed, match="learnt again"):
-            method(learner, table(60, seed=1), 20, cache=tmp_path)
-    for call in ({"rng": 1}, {"shuffle": False}, {"order": "randomized", "rng": 1}):
-        other = method(LSQSGD, table(60), 20, **call)
-        assert (
-            method(LSQSGD, table(60), 20, cache=tmp_path, **call).loss == other.loss != whole.loss
-        )
-
-
-def test_only_what_failed_is_done_again(tmp_path):
-    class Counting(Failing):
-        calls = 0
-
-        def loss(self, state, X, y):
-            type(self).calls += 1
-            return super().loss(state, X, y)
-
-        def __reduce__(self):
-            return Recorder, ()
-
-    with pytest.raises(FoldsFailed):
-        treecv(Counting(testing=5), numbered(64), 64, cache=tmp_path, shuffle=False)
-    Counting.calls = 0
-    again = treecv(Counting(), numbered(64), 64, cache=tmp_path, shuffle=False)
-    assert np.isfinite(again.loss)
-    assert Counting.calls == 4  # one branch of sixteen
-
-
 def test_without_targets_a_learner_gets_none():
     class Unsupervised(Recorder):
         def update(self, state, X, y):

@@ -49,11 +49,11 @@ def table(n=600):
 @pytest.mark.parametrize("method", [treecv, kfold])
 @pytest.mark.parametrize("order", ["fixed", "randomized"])
 @pytest.mark.parametrize("learner", [LEARNER, Python()], ids=["compiled", "python"])
-def test_the_answer_is_the_local_one_to_the_bit(method, order, learner, tmp_path):
-    call = {"order": order, "rng": 3, "cache": tmp_path}
+def test_the_answer_is_the_local_one_to_the_bit(method, order, learner):
+    call = {"order": order, "rng": 3}
     with joblib.parallel_config(backend="dask"):
         remote = method(learner, table(), 7, **call)
-    local = method(learner, table(), 7, order=order, rng=3)
+    local = method(learner, table(), 7, **call)
     np.testing.assert_array_equal(remote.pointwise, local.pointwise)
 
 

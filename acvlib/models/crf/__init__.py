@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import check_kind, real_array
-from ...declared import Real, Sizes
-from ...folds import Folds
+from ...checks import check_kind, read_only, real_array
+from ...declared import Params, Real, Rng, Sizes, declared
+from ...folds import Fold, Folds
 from ...inference.smoothing import best_states
-from ...model import ModelDefaults, checked, own_copy
-from ...weighting import hide_labels, site_weights
+from ...model import ModelDefaults
+from ...weighting import Weights, hide_labels, site_weights
 from .derivatives import SPREAD, TaggingDerivatives
 from .tokens import FeatureParams, Paths, Tokens, starts_of
 
@@ -79,18 +79,18 @@ class Tagging(ModelDefaults):
         """Derivatives by sums over sequences of labels."""
         return TaggingDerivatives(self)
 
-    @checked
-    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+    @declared
+    def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Zeros; `rng` is not used, as -log p(z | x) is convex."""
         return np.zeros(self.n_params)
 
-    @checked
-    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+    @declared
+    def objective(self, params: Params, weights: Weights) -> float:
         """F(params, weights)."""
         return self.derivatives.value_and_gradient(params, weights)[0]
 
-    @checked
-    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    @declared
+    def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """-log p(z_n | x_n) of each sentence, or -log p(z_t | x, labels outside the fold)."""
         if not fold.size:
             raise ValueError("the fold is empty: it needs a site")
@@ -103,8 +103,8 @@ class Tagging(ModelDefaults):
         flat[self.free] = params
         return FeatureParams(flat[: -k * k].reshape(-1, k), flat[-k * k :].reshape(k, k))
 
-    @checked
-    def predict(self, params: np.ndarray, sentences: Sequence[Any] | None = None) -> list:
+    @declared
+    def predict(self, params: Params, sentences: Sequence[Any] | None = None) -> list:
         """The most probable tags (T_n,) of each sentence: the model's own, or others like them."""
         tokens = self._tokens_of(sentences)
         states, transitions = self._parts(real_array("params", params, 1))
@@ -113,10 +113,8 @@ class Tagging(ModelDefaults):
         best = best_states(scores, tokens.starts, none, transitions, none)
         return np.split(best, tokens.starts[1:-1])
 
-    @checked
-    def marginals(
-        self, params: np.ndarray, sentences: Sequence[Any] | None = None
-    ) -> list[np.ndarray]:
+    @declared
+    def marginals(self, params: Params, sentences: Sequence[Any] | None = None) -> list[np.ndarray]:
         """P(z_t = k | x) (T_n, K) of each sentence: the model's own, or others like them."""
         tokens = self._tokens_of(sentences)
         return np.split(Paths(tokens, self._parts(params)).smoothed.gamma, tokens.starts[1:-1])
@@ -173,8 +171,8 @@ class LinearChainCRF(Tagging):
             raise ValueError(f"{found}: give as many")
         for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
             _check_tags(n, tags, *scores.shape)
-        object.__setattr__(self, "emissions", tuple(own_copy(scores) for scores in emissions))
-        object.__setattr__(self, "labels", tuple(own_copy(tags, np.int64) for tags in labels))
+        object.__setattr__(self, "emissions", tuple(map(read_only, emissions)))
+        object.__setattr__(self, "labels", tuple(read_only(tags, np.int64) for tags in labels))
         k = self.n_tags
         start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
         tokens = _tokens(self.emissions, np.concatenate(self.labels))
@@ -185,8 +183,8 @@ class LinearChainCRF(Tagging):
         """K."""
         return self.emissions[0].shape[1]
 
-    @checked
-    def unpack(self, params: np.ndarray) -> CRFParams:
+    @declared
+    def unpack(self, params: Params) -> CRFParams:
         """Name the parts of params (D,)."""
         k = self.n_tags
         start, transitions, end = np.split(params, [k, k + k**2])
@@ -215,14 +213,13 @@ def _scores(emissions, n_tags=None):
     check_kind("emissions", emissions, Iterable)
     arrays = []
     for n, values in enumerate(emissions):
-        scores = real_array(f"sentence {n}: scores", values, finite=False)
+        scores = real_array(f"sentence {n}: scores", values)
         n_tags = scores.shape[-1] if n_tags is None and scores.ndim else n_tags
         if scores.ndim != 2 or scores.shape[1] != n_tags or not scores.size:
             found = f"sentence {n} is empty, or its scores {scores.shape} are not (T, {n_tags})"
             raise ValueError(f"{found}: leave it out, or mend it")
-        if not np.isfinite(scores).all() or np.ptp(scores, axis=1).max() > SPREAD:
-            rule = f"scores must be finite and within {SPREAD:g} nats of each other"
-            raise ValueError(f"sentence {n}: {rule}")
+        if np.ptp(scores, axis=1).max() > SPREAD:
+            raise ValueError(f"sentence {n}: scores must be within {SPREAD:g} nats of each other")
         arrays.append(scores)
     if not arrays:
         raise ValueError("no sentences: give the emission scores of one or more")

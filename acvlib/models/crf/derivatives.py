@@ -207,15 +207,5 @@ class TaggingDerivatives(Derivatives):
         with np.errstate(divide="ignore"):  # below 1e-308 a probability is 0, its loss infinite
             return -np.log(paths.smoothed.gamma[rows, tokens.tags[rows]])
 
-    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
-        """None for tokens: a fold's losses share its hidden labels."""
-        if self.model.scheme:
-            return None
-        gradients = []
-        for point, fold in zip(params, folds.scored, strict=True):
-            paths = self._paths(point, self.model.tokens.take(fold))
-            gradients.append(paths.gradient(np.ones(len(fold)))[self.model.free])
-        return np.array(gradients)
-
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self.model.ridge * params

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.tracer import getval
 
 from ...checks import real_array
 from ...declared import Flag, NonNegative, Params, Real, Rng, Sizes, declared
@@ -23,10 +24,9 @@ from ...folds.folds import emptied
 from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
 from ...weighting import Weights, site_weights
-from .columns import Columns
+from .columns import Columns, Rank, check_finite
 from .derivatives import LinearDerivatives, RegressionDerivatives
 from .families import Family, Multinomial, classes_of, family_of
-from .separation import Rank, check_finite
 
 LARGEST = 2**14  # coordinates of a dense Hessian
 
@@ -186,11 +186,16 @@ class GLM(ModelDefaults):
         return ridge[: self.family.coupled].ravel()
 
     def balanced_weights(self, weights: Any) -> Any:
-        """w b(w) of weights (n,); differentiable by autograd."""
+        """w b(w) of weights (n,); differentiable by autograd.
+
+        Raises NoFiniteOptimum where a balanced class has no weight.
+        """
         if not self.balanced:
             return weights
         members = 1.0 * (self.y == np.arange(self.family.n_classes)[:, None])
         totals = anp.dot(members, weights * self.sample_weight)
+        if not (some := getval(totals) > 0.0).all():
+            raise NoFiniteOptimum(f"weights leave {self.family.lacking.format(np.argmin(some))}")
         return weights * (anp.sum(totals) / (len(members) * totals))[self.y]
 
     def predictors(self, standard: np.ndarray, sites: Any = slice(None)) -> np.ndarray:

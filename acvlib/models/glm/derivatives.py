@@ -14,8 +14,7 @@ from ...folds import weights as fold_weights
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, Solvable
-from .downdates import Downdates
-from .hessians import OwnHessians, Point, gram, leverages, own_scores
+from .hessians import Downdates, OwnHessians, Point, gram, leverages, own_scores
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
 SITES = 512
@@ -68,11 +67,6 @@ class RegressionDerivatives(Derivatives):
         sites, sizes = folds.scored.sites, folds.scored.sizes
         eta = self._scores(params, sites, sizes)
         return folds.split(self.model.family.losses(eta, self.model.responses[..., sites]))
-
-    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """sum_o slope (x) z of the scored sites."""
-        sums = self._fold_sums(params, Folds(folds.scored), np.ones(self.n_sites))
-        return self.model.columns.gradient(sums)
 
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         """prior theta."""
@@ -249,12 +243,35 @@ class LinearDerivatives(RegressionDerivatives):
             return [slice(0, len(folds))]
         return super().portions(folds, n_params)
 
-    def leverages(self, fit: Fit, folds: Folds) -> tuple[np.ndarray, np.ndarray] | None:
-        """The traces of curvature times leverage, which are the leverages of one predictor."""
+    def newton_bounds(
+        self, fit: Fit, folds: Folds
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Of single rows, where |F'''[u, v, v]| <= R |u| F''[v, v].
+
+        The refit is within -log(1 - R s) / R - s of the end of a step of length s.
+
+        Source: Bach (2010), Propositions 1 and 2.
+        """
         model = self.model
         single = folds.sizes.max() == 1 and self._share_a_matrix(folds)
         if not (model.family.self_concordant and single):
             return None
+        where = (fit.params, folds, 0.0, fit.hessian)
+        try:
+            ends = self.fold_hessians(*where).step_from(fit.params, None)
+        except np.linalg.LinAlgError:  # a fold without a Newton step
+            return None
         of_rows = leverages(np.linalg.inv(fit.hessian.matrix), model.columns.standard)
-        shares = 1.0 - np.einsum("nij,nji->n", self._at(fit.params).curvature, of_rows)
-        return model.family.spreads(of_rows) * model.observed, shares
+        traces = np.einsum("nij,nji->n", self._at(fit.params).curvature, of_rows)
+        spreads = model.family.spreads(of_rows) * model.observed  # of scores, a standard error
+        sites = folds.omitted.sites
+        share = np.sqrt(np.maximum(1.0 - traces[sites], 0.0))
+        steps = fit.standard_errors_between(ends, fit.params)
+        second, first = np.sort(spreads)[-2:]
+        rates = np.where(spreads[sites] < first, first, second)
+        reach = np.minimum(rates * steps / share, 1.0)
+        radius = (-np.log1p(-reach) / np.maximum(reach, 1e-9) - 1.0) * steps / share
+        scored = self._fold_sums(ends, Folds(folds.scored), np.ones(self.n_sites))
+        slopes = model.columns.gradient(scored)
+        lengths = np.sqrt(np.einsum("nd,nd->n", slopes, fit.hessian.solve(slopes.T).T))
+        return ends, radius, (lengths + 0.5 * radius) * radius * np.exp(first * radius)

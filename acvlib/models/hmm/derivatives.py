@@ -4,16 +4,14 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from joblib import delayed
-from scipy.special import logsumexp
 
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...parallel import each_fold, parallel
+from ...parallel import each_fold
 from ...solvers.inverse import DenseFolds, DenseHessian
 from .curvature import AT_ONCE, Curvature, block_solve, factor_of
-from .posterior import HiddenStates, heldout_loss, hidden_states, states_of_sequences
+from .posterior import heldout_loss, hidden_states, states_of_sequences
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
 
@@ -84,23 +82,6 @@ class HMMDerivatives(Derivatives):
     def heldout(self, params: np.ndarray, folds: Folds):
         losses = each_fold(partial(heldout_loss, self.model), params, folds, "held-out losses")
         return folds.pick(losses)
-
-    def heldout_gradients(self, params: np.ndarray, folds: Folds):
-        points = zip(params, folds.omitted, folds.scored, strict=True)
-        jobs = (delayed(self._heldout_gradient)(*each) for each in points)
-        return np.array(parallel()(jobs))
-
-    def _heldout_gradient(self, params, omitted, scored):
-        """-log sum_k gamma_k p_k moves with each state's density, and with gamma as by a field."""
-        model = self.model
-        if model.sites == "sequences":
-            return HiddenStates(model, params, model.frames.take(scored), prior=False).gradient()
-        left = hidden_states(model, params, fold_weights(model.n_sites, omitted))
-        gamma = left.smoothed.gamma
-        log_p = logsumexp(left.log_density[scored], b=gamma[scored], axis=1)
-        field = np.zeros_like(gamma)
-        field[scored] = np.exp(left.log_density[scored] - log_p[:, None])
-        return -(Curvature(left).of_fields(field[None])[0] + left.emitted(gamma * field))
 
     def prior_gradients(self, params: np.ndarray):
         law = self.model.chain_prior

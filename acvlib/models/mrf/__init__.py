@@ -15,13 +15,14 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ...checks import MOST, check_kind, check_whole, in_order_of
-from ...declared import Is, Number, declared
+from ...checks import LARGEST, MOST, check_kind, check_whole, in_order_of, read_only, real_array
+from ...declared import AnyNumber, Is, Params, Rng, declared
+from ...folds import Fold
 from ...folds import weights as fold_weights
 from ...inference import graph
-from ...model import ModelDefaults, checked, own_copy
+from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
-from ...weighting import FactorWeights, check, drop_latents, keep_latents, sample_weights
+from ...weighting import FactorWeights, Weights, check, drop_latents, keep_latents, sample_weights
 from .areas import column_of, neighbours, read_features, shapes_of
 from .derivatives import MRFDerivatives
 
@@ -66,7 +67,7 @@ class HiddenMRF(ModelDefaults):
     sites = "nodes"
     counts: np.ndarray = field(repr=False)
     edges: np.ndarray = field(repr=False)
-    coupling: Annotated[float, Number()]
+    coupling: AnyNumber
     n_states: int = 2
     scheme: Annotated[Callable[..., FactorWeights], Is()] = drop_latents
     exposure: Any = field(default=None, repr=False)
@@ -78,16 +79,17 @@ class HiddenMRF(ModelDefaults):
         by_site = {k: v for k, v in data.items() if k not in everywhere}
         edges, by_site = graph.in_one_order(self.edges, by_site)
         counts, exposure, weights = (data | by_site).values()
-        counts = own_copy(counts, name="counts")
+        counts = real_array("counts", counts, finite=False)
         if counts.ndim != 1 or not counts.size:
             raise ValueError(f"counts must be 1-d, one count a site; got shape {counts.shape}")
         whole = (counts >= 0) & (counts <= MOST) & (counts % 1 == 0)
         _refuse("count", counts, ~whole, f"counts must be whole numbers from 0 to {MOST}")
         n_sites = len(counts)
-        exposure = own_copy(np.ones(n_sites) if exposure is None else exposure, name="exposure")
+        exposure = np.ones(n_sites) if exposure is None else exposure
+        exposure = real_array("exposure", exposure, finite=False)
         if exposure.shape != (n_sites,):
             raise ValueError(f"exposure {exposure.shape} must be ({n_sites},), one number a site")
-        usable = (exposure > 0) & (exposure < np.inf)
+        usable = (exposure > 0) & (exposure <= LARGEST)
         remedy = "must be > 0 and finite: drop the site, or merge it with a neighbour"
         _refuse("exposure", exposure, ~usable, remedy)
         weights = sample_weights(weights, n_sites)
@@ -99,14 +101,12 @@ class HiddenMRF(ModelDefaults):
         check_whole("n_states", self.n_states, 1, distinct, f" of {distinct} distinct counts")
         edges = graph.check_edges(edges, n_sites)
         graph.check_width(n_sites, edges, self.n_states)
-        checked_fields = {
-            "counts": counts,
-            "edges": own_copy(edges, int),
-            "exposure": exposure,
-            "sample_weight": weights,
-        }
-        for name, value in checked_fields.items():
-            object.__setattr__(self, name, value)
+        self.__dict__.update(
+            counts=read_only(counts),
+            edges=read_only(edges, int),
+            exposure=read_only(exposure),
+            sample_weight=weights,
+        )
 
     @classmethod
     def from_map(
@@ -169,8 +169,8 @@ class HiddenMRF(ModelDefaults):
         """Closed forms in place of autograd's."""
         return MRFDerivatives(self)
 
-    @checked
-    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+    @declared
+    def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Return log rates at evenly spaced quantiles of the data, a tenth apart or more."""
         levels = (np.arange(self.n_states) + 0.5) / self.n_states
         rates = (self.counts / self.exposure)[self.observed]
@@ -178,8 +178,8 @@ class HiddenMRF(ModelDefaults):
         steps = 0.1 * np.arange(self.n_states)
         return np.maximum.accumulate(start - steps) + steps
 
-    @checked
-    def log_densities(self, params: np.ndarray) -> np.ndarray:
+    @declared
+    def log_densities(self, params: Params) -> np.ndarray:
         """Return log p(x_t | z_t = k), (n, K); differentiable."""
         counts = self.counts[:, None]
         exposure = self.exposure[:, None]
@@ -208,14 +208,14 @@ class HiddenMRF(ModelDefaults):
         node, edge = self.potentials(self.log_densities(params), factor)
         return node, edge, factor.observation
 
-    @checked
-    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+    @declared
+    def objective(self, params: Params, weights: Weights) -> float:
         """F = -log p(x; params, weights), up to log Z(coupling, w)."""
         node, edge, _ = self.weighted_potentials(params, weights)
         return -graph.log_partition(node, edge, self.elimination)
 
-    @checked
-    def log_partition(self, weights: np.ndarray | None = None) -> float:
+    @declared
+    def log_partition(self, weights: Weights | None = None) -> float:
         """log Z(coupling, w) of the states, by default with all weights 1; F + log Z = -log p(x).
 
         What F leaves out: to compare models of several couplings on all data.
@@ -224,17 +224,15 @@ class HiddenMRF(ModelDefaults):
         node, edge = self.potentials(np.zeros((self.n_sites, self.n_states)), factor)
         return float(graph.log_partition(node, edge, self.elimination))
 
-    @checked
-    def posterior(
-        self, params: np.ndarray, weights: np.ndarray | None = None
-    ) -> graph.GraphPosterior:
+    @declared
+    def posterior(self, params: Params, weights: Weights | None = None) -> graph.GraphPosterior:
         """Return p(z | x; params, weights) of all sites, by default with all weights 1."""
         weights = np.ones(self.n_sites) if weights is None else weights
         node, edge, _ = self.weighted_potentials(params, weights)
         return graph.GraphPosterior(node, edge, self.elimination)
 
-    @checked
-    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    @declared
+    def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """-log p(x_t | x outside the fold; params), on the full graph whatever the scheme.
 
         A site's own latent state and its edges are then there, as when the count of a tract on the

@@ -14,15 +14,15 @@ from typing import Annotated, Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ...declared import Is, Real, declared
+from ...declared import Is, Params, Real, Rng, declared
 from ...derivatives import derivatives_of
-from ...folds import Folds
+from ...folds import Fold, Folds
 from ...folds.folds import emptied
 from ...inference import chain
 from ...inference.two_state import N_PARAMS
-from ...model import ModelDefaults, checked
+from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
-from ...weighting import keep_latents
+from ...weighting import Weights, keep_latents
 from .derivatives import TrafficDerivatives
 from .emission import CountClasses
 from .prior import SUGGESTED_PRIOR, TrafficPrior
@@ -106,8 +106,8 @@ class PoissonTraffic(ModelDefaults):
         """Compiled ones for scheme A; None for other schemes, which go through autograd."""
         return TrafficDerivatives(self) if self.scheme is keep_latents else None
 
-    @checked
-    def unpack(self, params: np.ndarray) -> TrafficParams:
+    @declared
+    def unpack(self, params: Params) -> TrafficParams:
         """Named, constrained parameters of params (11,)."""
         stay = anp.exp(-anp.logaddexp(0.0, -params[9:]))
         return TrafficParams(anp.exp(params[:7]), anp.exp(params[7]), anp.exp(params[8]), stay)
@@ -118,8 +118,8 @@ class PoissonTraffic(ModelDefaults):
         logits = np.log(named.stay) - np.log1p(-np.asarray(named.stay))
         return np.concatenate([np.log(named.rates), excess, logits])
 
-    @checked
-    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+    @declared
+    def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Daily means for the rates, an excess of half the mean rate, events a tenth of the time.
 
         rng, if given, perturbs them by a tenth, so that several starts can be compared.
@@ -142,8 +142,8 @@ class PoissonTraffic(ModelDefaults):
         """See `ModelDefaults`."""
         return dict(self.prior.defaults(params))
 
-    @checked
-    def log_densities(self, params: np.ndarray) -> np.ndarray:
+    @declared
+    def log_densities(self, params: Params) -> np.ndarray:
         """log p(x_t | z_t = k), shape (T, 2), zero where missing; differentiable."""
         classes = self.classes
         table = _log_density(self.unpack(params), classes.counts, classes.days)
@@ -154,8 +154,8 @@ class PoissonTraffic(ModelDefaults):
         """The distinct (count, day) pairs; a missing site is put with the count 0 of its day."""
         return CountClasses.of(np.maximum(self.counts, 0), self.day)
 
-    @checked
-    def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    @declared
+    def log_chain(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """(log initial (2,), log transition (2, 2)); the initial law is the stationary one."""
         stay, leave = -anp.logaddexp(0.0, -params[9:]), -anp.logaddexp(0.0, params[9:])
         initial = anp.array([leave[1], leave[0]]) - anp.logaddexp(leave[0], leave[1])
@@ -198,20 +198,20 @@ class PoissonTraffic(ModelDefaults):
                 "has no finite optimum: leave out less, or take a prior with day_concentration > 1"
             )
 
-    @checked
-    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+    @declared
+    def objective(self, params: Params, weights: Weights) -> float:
         """F = -log p(x; params, weights) - log p(params)."""
         log_chain = self.log_densities(params), *self.log_chain(params)
         node, edge = chain.potentials(self.scheme, weights, *log_chain)
         return -chain.log_partition(node, edge) - self.log_prior(params)
 
-    @checked
-    def log_prior(self, params: np.ndarray) -> Any:
+    @declared
+    def log_prior(self, params: Params) -> Any:
         """log p(constrained params) up to a constant."""
         return -self.prior.negative_log_density(params)
 
-    @checked
-    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    @declared
+    def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
         initial, transition = self.log_chain(params)
         return chain.heldout_loss(self.log_densities(params), initial, transition, fold)

@@ -7,7 +7,8 @@ from functools import cached_property
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import one_line, real_array, real_number
+from ...checks import one_line, real_array
+from ...declared import Real, Sizes
 from ...inference.two_state import N_PARAMS, TO0
 from .emission import STEP, A
 
@@ -35,7 +36,8 @@ class TrafficPrior:
     stay_event: tuple = (1.0, 1.0)
 
     def __post_init__(self):
-        concentration = real_number("day_concentration", self.day_concentration, above=0.0)
+        name = "day_concentration"
+        concentration = Real("", above=0.0)(name, self.day_concentration, Sizes())
         object.__setattr__(self, "day_concentration", concentration)
         for name in vars(self).keys() - {"day_concentration"}:
             two = real_array(name, getattr(self, name), 1)

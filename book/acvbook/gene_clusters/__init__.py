@@ -14,8 +14,9 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
+from acvlib.checks import read_only
 from acvlib.extras import require
-from acvlib.model import ModelDefaults, own_copy
+from acvlib.model import ModelDefaults
 
 from .derivatives import GenomicsDerivatives, check_clusters
 from .mixture import GeneMixture, Minimum, Positions, minimise
@@ -59,7 +60,7 @@ class GeneClusters(ModelDefaults):
 
     def __post_init__(self):
         for name in ("expression", "basis"):
-            object.__setattr__(self, name, own_copy(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
     def n_sites(self) -> int:

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from acvlib.model import ModelDefaults, own_copy
+from acvlib.checks import read_only
+from acvlib.model import ModelDefaults
 
 from .batches import one_torch_thread
 from .siamese_derivatives import SiameseDerivatives, fold_cross
@@ -43,7 +44,7 @@ class Siamese(ModelDefaults):
 
     def __post_init__(self):
         for name in ("images", "person"):
-            object.__setattr__(self, name, own_copy(getattr(self, name), None))
+            object.__setattr__(self, name, read_only(getattr(self, name), None))
 
     @property
     def n_sites(self):

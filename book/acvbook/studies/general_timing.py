@@ -9,7 +9,7 @@ import pandas as pd
 from acvlib.fit import fit
 from acvlib.folds import k_fold
 from acvlib.methods.exact import exact
-from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.ladder import infinitesimal_jackknife
 from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity
 
 CALLS, PATIENCE = 20, 3.0  # calls of each way; no more calls or folds after so many seconds,

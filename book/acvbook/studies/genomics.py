@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import optimize
 
 import acvlib as acv
-from acvlib.methods.run import Run
+from acvlib.results import Run
 from acvlib.trials import UnconvergedFit
 
 from ..gene_clusters import GeneClusters

@@ -9,8 +9,7 @@ from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
 from acvlib.folds import leave_one_out
-from acvlib.methods.ladder import ladder
-from acvlib.methods.newton_step import newton_step
+from acvlib.methods.ladder import ladder, newton_step
 
 from .ladders import seconds
 from .mocap_fits import Fitted

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.methods.run import Run
 from acvlib.models import EmptyState, HiddenMRF
+from acvlib.results import Run
 from acvlib.weighting import drop_latents
 
 from . import calibration

@@ -13,8 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import TimeSeriesSplit, cross_validate
 
 import acvlib as acv
-from acvlib.methods.ladder import METHODS
-from acvlib.methods.newton_step import IndefiniteFold
+from acvlib.methods.ladder import METHODS, IndefiniteFold
 from acvlib.models import GLM, GaussianHMM, LinearChainCRF, PairwiseLinear, PoissonTraffic
 
 from ..datasets import load_or_simulate

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.methods.newton_step import IndefiniteFold
+from acvlib.methods.ladder import IndefiniteFold
 
 from . import calibration
 from .ladders import against_exact, correlation, part, pointwise

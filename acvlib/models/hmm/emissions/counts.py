@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from ....declared import Number, Whole, declared
+from ....declared import Real, Whole, declared
 from ..frames import Frames, check_codes, local_means
 from ..parameters import Simplex
 from .base import Emission, Pair, alone, numpy_of
@@ -101,7 +101,7 @@ class Categorical(Emission):
     """
 
     n_categories: Annotated[int, Whole(1, MOST)] | None = None
-    concentration: Annotated[float, Number(least=1.0)] = 1.1
+    concentration: Annotated[float, Real("", least=1.0)] = 1.1
     fixed: Any = field(default=None, repr=False, compare=False)
     symbols: tuple[float, ...] | None = field(default=None, repr=False)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy.linalg import block_diag
 
-from ....declared import Number, Whole, declared
+from ....declared import Real, Whole, declared
 from ..frames import Frames
 from ..parameters import Simplex, log_softmax
 from ..starts import k_means
@@ -33,7 +33,7 @@ class Mixture(Emission):
 
     n_components: Annotated[int, Whole(1, MOST)] = 2
     component: Emission = field(default_factory=Gaussian)
-    concentration: Annotated[float, Number(least=1.0)] = 1.1
+    concentration: Annotated[float, Real("", least=1.0)] = 1.1
 
     def __post_init__(self):
         part = self.component

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ....checks import LARGEST, real_array, real_number
-from ....declared import Check, Sizes
+from ....checks import LARGEST, real_array
+from ....declared import Real, Sizes
 from ..frames import Frames
 from .base import Emission, Pair, likely
 
@@ -16,15 +16,15 @@ WEAK = (-0.95, 1e-3)  # of the variance, that of a tenth of a frame
 ENOUGH = 1e-11  # an expected count that second derivatives take: see `curvature.THRESHOLD`
 
 
-class WidthCheck(Check):
+class WidthCheck(Real):
     """An sd above 0, or infinity for a flat prior."""
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> float:
         flat = isinstance(value, float) and value == np.inf
-        return value if flat else real_number(name, value, above=1.0 / LARGEST)
+        return value if flat else super().__call__(name, value, sizes)
 
 
-Width = Annotated[float, WidthCheck()]
+Width = Annotated[float, WidthCheck("", above=1.0 / LARGEST)]
 VariancePrior = Annotated[tuple[float, float], Pair(*FLAT)]
 
 
