@@ -147,7 +147,8 @@ by_draw.median().drop(["exact", "test"], level="rung").round(3)
 # With a measure that has power: under AR(1) the IJ leaves {value}`ghosh.fig6.drawn.share.ar1 | .0%` of the parameter error of doing nothing,
 # and what it adds to the losses correlates by {value}`ghosh.fig6.drawn.differences.ar1 | .2f` with what refits add
 # ({value}`ghosh.fig6.drawn.differences.ar1 low | .2f` to {value}`ghosh.fig6.drawn.differences.ar1 high | .2f` over
-# {value}`ghosh.fig6.drawn.differences.ar1 draws` draws). The mean losses, which the paper compares, cannot tell: doing nothing is
+# {value}`ghosh.fig6.drawn.differences.ar1 draws` draws). The IJ's mean loss is {value}`ghosh.fig6.drawn.track.ar1 | .2f` standard
+# errors from that of the test recordings. The mean losses, which the paper compares, cannot tell: doing nothing is
 # {value}`ghosh.fig6.drawn.gap.ar1 baseline | .2f` standard errors from exact, the IJ {value}`ghosh.fig6.drawn.gap.ar1 | .2f`. The
 # frozen step is nearer to the refit than doing nothing in a share of {value}`beyond.ladder.mocap.frozen_beats_none | .2f` of the
 # folds, and nearer than the IJ in {value}`beyond.ladder.mocap.frozen_beats_ij | .2f`. A Newton step is nearer still: under AR(1)
@@ -157,7 +158,7 @@ by_draw.median().drop(["exact", "test"], level="rung").round(3)
 # %% tags=["remove-cell"]
 ledger.record("ghosh.fig6.unconverged", mocap_orders.unconverged(studied), data)
 ij, none = "infinitesimal_jackknife", "no_adjustment"
-measured = ["gap", "share", "differences"]
+measured = ["gap", "share", "differences", "track"]
 for name in studied:
     values = one_split.loc[name].astype(float)[measured]
     names = {measure: f"{measure}.{mocap_orders.key(name)}" for measure in measured}

@@ -53,7 +53,7 @@ def first(claims, recorded):
    nothing has a number for, doing nothing meets {measured.count(False)} too: leaving a few sites
    out hardly moves a loss. What it moves are the parameters, and there the steps differ.
 2. **Most of the speed was the refits' slowness.** Of {len(fast)} rules of the papers on ratios of
-   seconds, {sum(fast)} hold where refits, too, are compiled, many at a time and start at the fit.
+   seconds, {sum(fast)} hold where refits, too, are compiled, run together and start at the fit.
 3. **Much was measured on other data.** Of {len(judged)} rules of the papers, {needless} are about
    simulated data, and {theirs} were measured on the very data of the paper; the verdicts of the
    others say what theirs are.

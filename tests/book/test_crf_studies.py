@@ -128,20 +128,20 @@ def hidden(model):
     return tokens, fit, hidden_labels.ladder(tokens, fit, folds, 1e-9)
 
 
-def test_jackknife_overshoots_by_the_odds(hidden):
-    """Equation (eq-crf-one-label): IJ step = frozen step / p, but for the share of the tokens that
-    is kept, by which the frozen step divides H.
+def test_a_step_with_linear_weights_is_the_frozen_one_and_by_factors_it_is_over_p(hidden):
+    """Equation (eq-crf-one-label), but for the share of the tokens that is kept, by which the
+    frozen step divides H.
     """
     tokens, fit, results = hidden
     steps = {n: r.params - fit.params for n, r in results.items()}
-    odds = hidden_labels.largest_odds(tokens, fit.params, results["exact"].folds)
+    folds = results["exact"].folds
+    p = np.exp(-np.concatenate(list(tokens.derivatives.heldout(fit.params, folds))))
     kept = 1.0 - 1.0 / tokens.n_sites
-    assert steps["infinitesimal_jackknife"] == pytest.approx(
-        kept * odds[:, None] * steps["frozen_newton"], rel=1e-5, abs=1e-8
-    )
-    pair = [np.array([0, 5]), np.array([5])]
-    both, one = hidden_labels.largest_odds(tokens, fit.params, pair)
-    assert both == max(odds[0], one)
+    frozen = pytest.approx(kept * steps["frozen_newton"], rel=1e-5, abs=1e-8)
+    assert steps["linear"] == frozen
+    assert p[:, None] * steps["infinitesimal_jackknife"] == frozen
+    pair = hidden_labels.linear(fit, acv.no_adjustment(fit, [[0, 5]])).params - fit.params
+    assert pair[0] == pytest.approx(steps["linear"][:2].sum(axis=0))
 
 
 def test_enumeration_gap_is_rounding(model):

@@ -94,3 +94,24 @@ def test_costs_of_times_made_by_hand():
     # 5, 100, 2000: equal steps of log k, of 4 each
     assert costs["log2k"] == pytest.approx(1.0, abs=1e-3)
     assert costs["standard_log2k"] == pytest.approx(1.0)  # of two points
+
+
+def test_the_smallest_speedup_is_the_least_median_of_cells():
+    """A single slow call moves a mean, and no median."""
+    seconds = {"treecv": [1.0, 1.0, 90.0], "standard": [2.0, 3.0, 4.0]}
+    rows = [
+        {"method": method, "order": "fixed", "k": k, "n": 9, "repetition": i, "seconds": k * s}
+        for method, values in seconds.items()
+        for k in (5, 10)
+        for i, s in enumerate(values)
+    ]
+    found = treecv_tables.smallest_speedup(pd.DataFrame(rows), np.random.default_rng(0))
+    assert (found["value"], found["draws"]) == (2.0, 3)
+    assert found["spread"][0] < 2.0 < found["spread"][1]
+
+
+def test_order_ratio_is_a_median_over_k():
+    ratios = {5: 0.5, 10: 0.8, 100: 3.0}
+    cells = {("treecv", "fixed", k): 2.0 for k in ratios}
+    cells |= {("treecv", "randomized", k): 2.0 * ratio for k, ratio in ratios.items()}
+    assert treecv_tables.order_ratio(pd.DataFrame({"sd": pd.Series(cells)})) == 0.8

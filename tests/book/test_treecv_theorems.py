@@ -86,3 +86,8 @@ def test_idle_learner_costs_copies_only(rows):
     result = treecv(theorems.idle(learner, 5), rows, 16, shuffle=False)
     assert (result.pointwise == 0).all()
     assert (result.evaluations["updates"], result.evaluations["copies"]) == (4 * 400, 15)
+
+
+@pytest.mark.parametrize(("k", "levels"), [(2, 1), (8, 3), (100, 7)])
+def test_a_tree_keeps_a_model_a_level(rows, k, levels):
+    assert theorems.models_kept(rows, k) == levels + 1

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from acvlib.plots import RUNGS
+from acvlib.plots import RUNGS, Style
 
 
 def error_against(ax, table, x, column, xlabel, ylabel):
@@ -51,8 +51,9 @@ def bound_along(ax, table):
 
 def hidden_label_errors(ax, table, rungs):
     """Parameter errors of folds of one token against the loss of its label, a mark a fold."""
+    looks = RUNGS | {"linear": Style("Algorithm 4, linear weights", "#880e4f", "v")}
     for method in rungs:
-        ax.plot(table.loss, table[method], ls="", ms=2, rasterized=True, **RUNGS[method].look)
+        ax.plot(table.loss, table[method], ls="", ms=2, rasterized=True, **looks[method].look)
     ax.set(xscale="log", yscale="log", xlabel="exact held-out loss of the label (nats)")
     ax.set_ylabel("parameter error (standard errors)")
     return ax

@@ -1,5 +1,5 @@
 """Work that is counted while it is done: marginalisations that the methods ask for, array
-operations of autograd's tape, additions and multiplications of Algorithm 1 of Ghosh et al. (2020).
+operations of autograd's tape; and Algorithm 1 of Ghosh et al. (2020) as it is printed.
 """
 
 import time
@@ -144,80 +144,11 @@ def _taped(function: Callable, *args: Any) -> int:
     return count["operations"]
 
 
-class Number(float):
-    """A number that counts the arithmetic done with it, in `Number.operations`."""
-
-    operations = 0
-
-    @staticmethod
-    def _counted(name):
-        plain = getattr(float, name)
-
-        def operation(self, other):
-            if isinstance(other, np.ndarray):
-                return NotImplemented  # the array does it, number by number
-            Number.operations += 1
-            return Number(plain(self, float(other)))
-
-        return operation
-
-
-for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"):
-    setattr(Number, f"__{_name}__", Number._counted(f"__{_name}__"))
-
-
-def inverse(matrix: np.ndarray) -> np.ndarray:
-    """Gauss-Jordan's, of a positive definite matrix; of arrays of any numbers."""
-    n = len(matrix)
-    rows = matrix.copy()
-    for i in range(n):
-        pivot = rows[i, i]
-        rows[i, i] = pivot / pivot
-        rows[i] = rows[i] / pivot
-        for j in (*range(i), *range(i + 1, n)):
-            factor = rows[j, i]
-            rows[j, i] = factor - factor
-            rows[j] = rows[j] - factor * rows[i]
-    return rows
-
-
 def as_printed(
     params: np.ndarray, inverted: np.ndarray, cross: np.ndarray, folds: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Line 4 of Algorithm 1, (n_folds, D): theta + the sum of H^-1 J_t over the fold's sites t."""
     return np.array([params + (inverted @ cross[:, fold]).sum(axis=1) for fold in folds])
-
-
-def summed_first(
-    params: np.ndarray, inverted: np.ndarray, cross: np.ndarray, folds: Sequence[np.ndarray]
-) -> np.ndarray:
-    """The same, H^-1 times the sum of J_t: what the library does."""
-    return np.array([params + inverted @ cross[:, fold].sum(axis=1) for fold in folds])
-
-
-def algebra(
-    n_params: int, fold_size: int, n_folds: int, rng: np.random.Generator
-) -> dict[str, int]:
-    """Operations of Algorithm 1 after its derivatives: the inversion, and the loop over folds."""
-    root = rng.standard_normal((n_params, 2 * n_params))
-    hessian, params = _numbers(root @ root.T), _numbers(rng.standard_normal(n_params))
-    cross = _numbers(rng.standard_normal((n_params, 2 * fold_size)))
-    folds = [rng.choice(2 * fold_size, fold_size, replace=False) for _ in range(n_folds)]
-    work = {"D": n_params, "|o|": fold_size, "|O|": n_folds}
-    inverted, work["inversion"] = _operations(inverse, hessian)
-    for line in (as_printed, summed_first):
-        _, work[line.__name__] = _operations(line, params, inverted, cross, folds)
-    return work
-
-
-def _numbers(values):
-    return np.vectorize(Number, otypes=[object])(values)
-
-
-def _operations(function, *args):
-    before = Number.operations
-    found = function(*args)
-    return found, Number.operations - before
 
 
 @dataclass(frozen=True)

@@ -228,13 +228,17 @@ def disagreement(study, epochs, n_folds):
 
 
 def decays(path, rung="infinitesimal_jackknife", column="mean_error"):
-    """By draw of an `error_path`: `slope` and `rank` correlation of error on gradient norm."""
+    """By draw of an `error_path`: `slope` and `rank` correlation of error on gradient norm, and the
+    rank correlation of error and the `clock`, which goes on with the epochs.
+    """
     from scipy.stats import spearmanr
 
     found = {}
     for draw, rows in path.xs(rung, level="rung").groupby("draw"):
         power = slope(rows.grad_norm, rows[column])
-        found[draw] = {"slope": power, "rank": spearmanr(rows.grad_norm, rows[column]).statistic}
+        epochs = rows.index.get_level_values("epoch")
+        rank, clock = (spearmanr(x, rows[column]).statistic for x in (rows.grad_norm, epochs))
+        found[draw] = {"slope": power, "rank": rank, "clock": clock}
     return pd.DataFrame(found).T
 
 

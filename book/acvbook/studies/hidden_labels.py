@@ -1,5 +1,6 @@
 """Algorithm 4 of Ghosh et al. (2020), not run there: labels of single words left out."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,6 +16,7 @@ from .ladders import theta_table
 RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step)
 SHORT = {
     "no_adjustment": "none",
+    "linear": "linear",
     "infinitesimal_jackknife": "ij",
     "frozen_newton": "frozen",
     "newton_step": "newton",
@@ -28,9 +30,29 @@ def within(model, full):
 
 
 def ladder(model, full, folds, tolerance=TOLERANCE):
-    """All rungs on folds of tokens, a dict of `CVResult`; `exact` to the tolerance."""
+    """All rungs on folds, a dict of `CVResult`; `exact` to the tolerance. On folds of tokens, the
+    `linear` step, too.
+    """
     found = {rung.__name__: rung(full, folds) for rung in RUNGS}
+    if model.scheme:
+        found["linear"] = linear(full, found["no_adjustment"])
     return found | {"exact": acv.exact(full, folds, tolerance)}
+
+
+def linear(full, still):
+    """Algorithm 4 with the weights of Eq. 13 as printed, on the folds of a result `still`.
+
+    A label's part of F is w_t (known) + (1 - w_t) (summed out), linear in its weight. So its column
+    of J is the gradient of -log p(label | x, all other labels), without the 1/p of `hide_labels`.
+    """
+    derivatives, folds = full.model.derivatives, still.folds
+    singles = acv.Folds(np.concatenate(list(folds))[:, None])
+    whole = derivatives.value_and_gradient(full.params, np.ones(still.n_sites))[1]
+    own = whole - derivatives.fold_gradients(full.params, singles)[1]
+    starts = np.cumsum(folds.sizes) - folds.sizes
+    params = full.params + full.hessian.solve(np.add.reduceat(own, starts).T).T
+    losses = derivatives.heldout(params, folds)
+    return replace(still, method="linear", params=params, losses=losses)
 
 
 def table(results):
@@ -83,20 +105,10 @@ def ratios(results, draws):
                 f"{measure}.{short}": values[name] / values["no_adjustment"]
                 for measure, values in measures.items()
                 for name, short in SHORT.items()
+                if name in values
             }
         )
     return pd.DataFrame(rows)
-
-
-def largest_odds(model, params, folds):
-    """The largest 1/p among the labels of each fold, p the probability of one label given all the
-    others, (n_folds,): by this factor the IJ overshoots for a label hidden alone.
-    """
-    found = []
-    for fold in folds:
-        losses = model.derivatives.heldout(params, acv.Folds(np.asarray(fold)[:, None]))
-        found.append(np.exp(np.max(np.concatenate(list(losses)))))
-    return np.array(found)
 
 
 def enumeration_gap(model, params, rng, n_sentences=20, longest=4):

@@ -125,6 +125,24 @@ def proposition2(model, full, iterates, folds, reference, own_slopes=None, draws
     return pd.DataFrame(table).T.rename_axis(["iterate", "draw"]).infer_objects()
 
 
+def growth(data, lengths, fold_size, n_draws, rng):
+    """C of Eq. 7, a row a draw of ten folds and a column a length of the series; `fold_size`(T)
+    sites a fold. Between the optimum and a point a standard error away, in the params' own units.
+    """
+    table = {}
+    for length in lengths:
+        part = data.head(length)
+        model = acv.models.PoissonTraffic(part.counts, part.day)
+        full, seen = acv.fit(model), np.flatnonzero(model.observed)
+        size = fold_size(length)
+        folds = [rng.choice(seen, size, replace=False) for _ in range(10 * n_draws)]
+        away = np.linalg.solve(np.linalg.cholesky(np.asarray(full.metric)).T, np.eye(11)[0])
+        path, root = Path(model, full, full.params + away, folds), np.eye(11)
+        rows = [slice(10 * draw, 10 * draw + 10) for draw in range(n_draws)]
+        table[length] = [path.constants(root, ten)["C"] for ten in rows]
+    return pd.DataFrame(table)
+
+
 def summary(table):
     """By draw, among the iterates to which the proposition applies, in both coordinates: the
     number `violated` and the median of bound over error, `tightness`; none_*: for doing nothing.

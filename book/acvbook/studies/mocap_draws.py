@@ -87,7 +87,8 @@ def summary(studied):
     """A row for each model and rung, and one for the test sequences of each model.
 
     loss: the mean over folds; over_ar1: its difference from AR(1)'s in paired standard errors; gap:
-    its distance from exact in standard errors of a mean over all folds; theta: median parameter
+    its distance from exact in standard errors of a mean over all folds; track: that from the test
+    sequences, in standard errors of both; theta: median parameter
     error; share: that over the error of no adjustment; differences: the correlation with exact of
     what the rung adds to no adjustment; beats_none, beats_ij: in how many folds, as a share, its
     parameters are nearer to exact.
@@ -104,6 +105,9 @@ def summary(studied):
         }
         table = table.assign(over_ar1=pd.Series(over), gap=abs(table.bias) / of_mean)
         table = table.fillna({"differences": 0.0})
+        pair = exact.fold_losses, result.test
+        both = np.hypot(*(losses.std(ddof=1) / np.sqrt(len(losses)) for losses in pair))
+        table["track"] = abs(table.loss - result.test.mean()) / both
         test = {"loss": result.test.mean(), "over_ar1": _margin(result.test, reference.test)}
         tables[name] = pd.concat([table, pd.DataFrame(test, pd.Index(["test"], name="rung"))])
     return pd.concat(tables, names=["model"])

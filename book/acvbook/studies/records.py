@@ -39,6 +39,7 @@ def record_redraws(scores, data):
         "ghosh.fig1.{}": "R",
         "ghosh.fig1.{}.moves": "R of differences",
         "ghosh.tab1.{}": "relative error",
+        "ghosh.tab1.{}.sd": "two sd",
     }
     for (kind, percent), rows in scores.groupby(level=[0, 1]):
         ours, nothing = (rows.xs(rung, axis=1, level=1) for rung in (IJ, NONE))

@@ -64,6 +64,7 @@ MEASURES = {
     "correlation": "R",
     "differences": "R of differences",
     "relative_error": "relative error",
+    "two_sd": "two sd",
     "per_point": "per point",
     "theta": "theta error",
 }
@@ -74,9 +75,16 @@ def by_draw(rungs: Rungs) -> pd.DataFrame:
     in MEASURES. Doing nothing adds nothing, so that its R of differences is 0.
     """
     numbers = range(len(rungs["exact"].folds) // N_FOLDS)
-    draws = [against_exact(one_draw(rungs, number)).drop("exact") for number in numbers]
+    draws = [_measures(one_draw(rungs, number)) for number in numbers]
     table = pd.DataFrame([draw[list(MEASURES)].unstack() for draw in draws])
     return table.fillna(0.0).rename(columns=MEASURES, level=0).rename_axis("draw")
+
+
+def _measures(rungs):
+    """`ladders.against_exact` of a draw, and two standard deviations of folds' relative errors."""
+    table = against_exact(rungs).drop("exact")
+    errors = [acv.relative_errors(rungs["exact"], rungs[name]) for name in table.index]
+    return table.assign(two_sd=[2 * each.std(ddof=1) for each in errors])
 
 
 def newton_against(rungs: Rungs) -> pd.DataFrame:

@@ -4,10 +4,12 @@ A population is a table of rows, all alike likely: draws from it are independent
 model is its mean loss over the table.
 """
 
+import weakref
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
+import joblib
 import numpy as np
 import pandas as pd
 from numba import njit
@@ -206,6 +208,40 @@ def algorithm_1(learner, data, k, loss):
 
     descend(0, k - 1, learner.init())
     return losses
+
+
+class Alive:
+    """A learner that learns nothing and counts how many of its models are kept at once."""
+
+    def __init__(self):
+        self.now = self.most = 0
+
+    def init(self):
+        return self.copy(None)
+
+    def copy(self, state):
+        model = np.zeros(1)
+        weakref.finalize(model, self._gone)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        return model
+
+    def _gone(self):
+        self.now -= 1
+
+    def update(self, state, X, y):
+        return state
+
+    def loss(self, state, X, y):
+        return np.zeros(len(X))
+
+
+def models_kept(data, k):
+    """How many models TreeCV keeps at once, the branches one after another."""
+    learner = Alive()
+    with joblib.parallel_config(n_jobs=1):
+        treecv(learner, data, k, shuffle=False)
+    return learner.most
 
 
 def _of(y, rows):
