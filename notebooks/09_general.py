@@ -43,7 +43,7 @@ rng = np.random.default_rng(seed)
 draws = 20 if paper else 3
 RUNGS = ["as_printed", "infinitesimal_jackknife", "frozen_newton"]
 SHOWN = ["r_loss", "r_difference", "theta_error"]
-R = {"loss": "r_loss", "difference": "r_difference"}
+R = {"losses": "r_loss", "differences": "r_difference"}
 
 # %% [markdown]
 # ## Claim: predicted and actual loss agree, for regression
@@ -84,11 +84,11 @@ figures.save(fig, "general_regression", data=cpu)
 # ```
 #
 # *No adjustment* predicts no difference, and has no $R$ of differences. The left panel has no power: without any adjustment
-# $R$ is up to {value}`zhu.fig1.loss.as_printed baseline | .4f`. The right one
+# $R$ is up to {value}`zhu.fig1.losses.as_printed baseline | .4f`. The right one
 # has. (The paper's text subtracts from both axes the loss of the refit; one axis would then be the error itself. We subtract
 # the loss of the full fit from both.) There the theorem as printed reaches from
-# {value}`zhu.fig1.difference.as_printed low | .3f` to {value}`zhu.fig1.difference.as_printed high | .3f` over the settings, and the
-# jackknife from {value}`zhu.fig1.difference.infinitesimal_jackknife low | .4f` on. The printed {given}`0.99` lies in both ranges: it
+# {value}`zhu.fig1.differences.as_printed low | .3f` to {value}`zhu.fig1.differences.as_printed high | .3f` over the settings, and the
+# jackknife from {value}`zhu.fig1.differences.infinitesimal_jackknife low | .4f` on. The printed {given}`0.99` lies in both ranges: it
 # does not tell them apart. The parameters do. The error of the theorem as printed is
 # {value}`zhu.fig1.printed_over_ij | .0f` times the jackknife's, in standard errors.
 #
@@ -107,7 +107,7 @@ general.medians(one, ["r_difference", "r_linearised", "over_plugged"]).loc[RUNGS
 # %% tags=["remove-cell"]
 record_settings("zhu.fig1", figure1, cpu, R, one)
 record_rungs("zhu.eq11", general.by_rung(one, "over_plugged"), cpu)
-record_settings("zhu.eq11", figure1, cpu, {"r": "r_linearised"})
+record_settings("zhu.eq11", figure1, cpu, {"settings": "r_linearised"})
 
 # %% [markdown]
 # ## Claim: the same for classification
@@ -137,10 +137,10 @@ figures.save(fig, "general_classification", data=web)
 # missing term its marks leave the diagonal, which the jackknife's follow. {verdict}`zhu.fig2`
 # ```
 #
-# As printed $R$ goes from {value}`zhu.fig2.difference.as_printed low | .3f` to {value}`zhu.fig2.difference.as_printed high | .3f`
+# As printed $R$ goes from {value}`zhu.fig2.differences.as_printed low | .3f` to {value}`zhu.fig2.differences.as_printed high | .3f`
 # over the settings, and the parameters' error is {value}`zhu.fig2.printed_over_ij | .0f` times the jackknife's. Where the penalty
 # is small, with more features than a tenth of the labels can hold in place, the jackknife's $R$ falls to
-# {value}`zhu.fig2.difference.infinitesimal_jackknife low | .3f`.
+# {value}`zhu.fig2.differences.infinitesimal_jackknife low | .3f`.
 #
 # The same draws with all rungs of this book: median error of the parameters in standard errors, and the share of folds in
 # which a rung is no farther from exact than no adjustment, and than the jackknife. For the square loss the Newton step is
@@ -429,10 +429,10 @@ figures.save(fig, "general_choice", data=sets["w2a_standin"])
 # The criterion of every pair of hyperparameters against exact CV, one draw. A choice is the lowest mark. {verdict}`zhu.tab2`
 # ```
 #
-# In standard errors the jackknife's choice costs {value}`zhu.tab2.abalone.infinitesimal_jackknife`,
-# {value}`zhu.tab2.cpusmall.infinitesimal_jackknife` and {value}`zhu.tab2.svmguide3.infinitesimal_jackknife` on abalone, cpusmall
-# and svmguide3 (medians), and that of doing nothing {value}`zhu.tab2.abalone.infinitesimal_jackknife baseline`,
-# {value}`zhu.tab2.cpusmall.infinitesimal_jackknife baseline` and {value}`zhu.tab2.svmguide3.infinitesimal_jackknife baseline`: on
+# In standard errors the jackknife's choice costs {value}`zhu.tab2.abalone.in_se.infinitesimal_jackknife`,
+# {value}`zhu.tab2.cpusmall.in_se.infinitesimal_jackknife` and {value}`zhu.tab2.svmguide3.in_se.infinitesimal_jackknife` on abalone, cpusmall
+# and svmguide3 (medians), and that of doing nothing {value}`zhu.tab2.abalone.in_se.infinitesimal_jackknife baseline`,
+# {value}`zhu.tab2.cpusmall.in_se.infinitesimal_jackknife baseline` and {value}`zhu.tab2.svmguide3.in_se.infinitesimal_jackknife baseline`: on
 # this grid the training error suffices, as most of these sets want hardly a penalty, and exact CV itself stops at the
 # lower edge. The very same choice is made in {value}`zhu.tab2.cpusmall.same | .0%` of the draws of cpusmall
 # (doing nothing: {value}`zhu.tab2.cpusmall.same baseline | .0%`). The paper's own choices, {given}`0.1` mostly, are larger; its scaling
@@ -521,8 +521,8 @@ spread.filter(like="r_").quantile([0.1, 0.5, 0.9]).T.round(3)
 # The step is as long as $\lambda$ lets it be: here $H + \lambda I$ has a smallest eigenvalue of 0.1 times the largest of $H$.
 
 # %% tags=["remove-cell"]
-for part, column in R.items():
-    record_rungs(f"zhu.fig3.left.{part}", general.by_rung(at_left, column), shells)
+for part in ("loss", "difference"):
+    record_rungs(f"zhu.fig3.left.{part}", general.by_rung(at_left, f"r_{part}"), shells)
 record_rungs("zhu.fig3.faces.loss", siamese.by_rung(spread, "r_loss"), faces)
 right = siamese.by_rung(spread, "r_difference")
 ledger.record_table("zhu.fig3.right", right[RUNGS], faces, right.gradient)
