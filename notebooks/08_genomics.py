@@ -62,7 +62,7 @@ print(f"{data}; {expression.shape[-1]} mice, scatter of {len(data.donors)} other
 # gene, so elimination gene by gene costs next to nothing, and one serves all folds.
 #
 # The authors' code asks for covariances of $\beta_g$ regularised by 0.1, computes them, and then clusters with those that
-# are not. We do what the code does. What 0.1 would change is below.
+# are not. We do what the code does.
 
 # %%
 train, test = expression[data.train], expression[data.test]
@@ -185,8 +185,6 @@ one.apply(pd.Series.value_counts, normalize=True).fillna(0.0).rename_axis("df").
 #
 # So on these data the IJ does not stand in for exact CV. It follows the test error. Exact CV asks for curves at times for
 # which the refit has no data, and that gets harder with every knot; genes of the test set were measured at all times.
-# With covariances regularised by 0.1 the choices are {value}`giordano.fig3.regularised.ij | .0f` and
-# {value}`giordano.fig3.regularised.exact | .0f`, over {value}`giordano.fig3.regularised.ij draws` rebuilds.
 
 # %% tags=["remove-cell"]
 if paper:
@@ -206,10 +204,6 @@ if paper:
     idle |= {"ij_is_test": one.train == one.test, "ij_is_exact": one.train == one.exact}
     shares, idle = (pd.DataFrame(each).mean() for each in (hits, idle))
     ledger.record_table(f"{fig3}.chosen", shares, data, idle, draws=n_rebuilds)
-    regularised = genomics.single_times(data, dfs, n_clusters, 5, rng)
-    picks = genomics.chosen(regularised)
-    ledger.record_draws(f"{fig3}.regularised.ij", picks.ij, data, baseline=picks.train)
-    ledger.record_draws(f"{fig3}.regularised.exact", picks.exact, data)
 
 # %% [markdown]
 # ## Beside the authors' figure

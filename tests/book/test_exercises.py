@@ -1,4 +1,4 @@
-"""Exercises, two a chapter with folded answers, and errata: their code does what they say."""
+"""Exercises: two a chapter, with folded answers whose code does what they say; and errata."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ EXERCISES = Path(__file__).parent.parent.parent / "book" / "exercises"
 WIDTH = 94
 ANSWERS = [
     pytest.param(code, id=f"{path.stem}-{number}")
-    for path in [*sorted(EXERCISES.glob("*.md")), EXERCISES.parent / "errata.md"]
+    for path in (*sorted(EXERCISES.glob("*.md")), EXERCISES.parent / "errata.md")
     for number, code in enumerate(CODE.findall(path.read_text("utf-8")))
 ]
 

@@ -13,6 +13,7 @@ ENDINGS = [
     "infinitesimal_jackknife",
     "same",
     "p.as_printed",
+    "in_se.infinitesimal_jackknife",
     "gamma_p",
     "gamma_i",
     "error",
@@ -61,7 +62,7 @@ def test_choices_are_recorded_beside_those_of_doing_nothing(recorded):
     table.loc[(0, "infinitesimal_jackknife"), ["same", "in_se"]] = 0.0, 0.5
     table.loc[(slice(1, 3), "no_adjustment"), "same"] = 0.0
     records.record_choices("a", table, None)
-    assert list(recorded["a.infinitesimal_jackknife"][0]) == [0.5, 0.0, 0.0, 0.0]
+    assert list(recorded["a.in_se.infinitesimal_jackknife"][0]) == [0.5, 0.0, 0.0, 0.0]
     assert recorded["a.same"] == (0.75, {"baseline": 0.25, "draws": 4})
 
 

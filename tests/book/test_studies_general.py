@@ -40,21 +40,6 @@ def test_a_tenth_is_labelled_and_regression_is_scaled():
     )
 
 
-def test_crossings_are_those_of_kept_labels_alone():
-    data, rng = small(n=300)
-    model = general.semi_supervised(data, rng, "squared_hinge", labelled=0.3, gamma_i=0.01)
-    exact = general.every_rung(model, rng, 5)["exact"]
-    moved = 0
-    for params, fold in zip(exact.params, exact.folds, strict=True):
-        for i in np.setdiff1d(model.labelled, fold):
-            margins = [
-                model.y[i] * model.energy.features[i] @ p for p in (exact.fit.params, params)
-            ]
-            moved += (margins[0] < 1.0) != (margins[1] < 1.0)
-    assert moved > 0
-    assert general.crossings(model, exact) == moved / 5
-
-
 def test_eq_11_is_exact_where_the_loss_is_linear_in_the_parameters():
     data, rng = small("abalone", n=200)
     model = general.semi_supervised(data, rng, labelled=0.3, gamma_p=1.0, gamma_i=0.3)

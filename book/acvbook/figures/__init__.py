@@ -19,7 +19,7 @@ from .beyond import (
 )
 from .epochs import bound_along, error_against, hidden_label_errors, training_losses
 from .files import save
-from .general import both_panels, criteria, pair_differences, seconds_by_folds
+from .general import both_panels, pair_differences
 from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, stage_ladder
 from .incremental import against_bound, cv_spread, running_time, running_times, stability
 from .maps import METHODS, areas, losses_against, seconds_by_method

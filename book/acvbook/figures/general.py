@@ -1,15 +1,8 @@
-"""Approximate cross-validation with pairs: losses, criteria over a grid, seconds, rates."""
+"""Approximate cross-validation with pairs: losses, and what leaving out adds to them."""
 
-from acvlib.plots import RUNGS, Style
+from acvlib.plots import RUNGS
 
-from .style import COLOURS, differences, lines, scatter
-
-EXACT, IJ = RUNGS["exact"], RUNGS["infinitesimal_jackknife"]
-WAYS = {
-    "cv": EXACT._replace(label="t-fold CV, fold by fold"),
-    "acv": IJ._replace(label="approximate CV"),
-    "shared": Style("exact, sums shared", COLOURS[1], "h"),
-}
+from .style import differences, scatter
 
 
 def both_panels(axes, results, rungs):
@@ -28,22 +21,4 @@ def pair_differences(ax, losses, rungs):
         y = losses[rung] - losses.full
         ax.plot(x, y, ls="", ms=3, rasterized=True, **RUNGS[rung].look)
     ax.set(xlabel="difference after retraining", ylabel="predicted difference in loss")
-    return ax
-
-
-def criteria(ax, table):
-    """Each rung's cross-validated loss against the exact one, a mark a pair of gammas."""
-    ends = [table.exact.min(), table.exact.max()]
-    ax.plot(ends, ends, "k--", lw=0.8)
-    for method in table.columns.intersection(list(RUNGS)).drop("exact"):
-        ax.plot(table.exact, table[method], ls="", ms=4, **RUNGS[method].look)
-    ax.set_xlabel("exact 20-fold CV")
-    return ax
-
-
-def seconds_by_folds(ax, table):
-    """Seconds of each of WAYS (columns) against the number of folds, the index."""
-    lines(ax, table, WAYS, yscale="log", xlabel="folds", ylabel="seconds")
-    ax.set_xticks(table.index)
-    ax.yaxis.set_minor_formatter("")
     return ax

@@ -104,27 +104,13 @@ def over_folds(model, rng, n_draws):
 
 def _all_of(model, folds):
     results = on_folds(model, folds, LADDER)
-    table = agreement(model, results).join([expansions(model, results), discrepancies(results)])
-    if getattr(model, "loss", None) == "squared_hinge":
-        table["crossings"] = crossings(model, results["exact"])
-    return table
+    return agreement(model, results).join([expansions(model, results), discrepancies(results)])
 
 
 def relabelled(model, y, rng, labelled=LABELLED):
     """The model with another random share of the labels y (p,)."""
     kept = rng.permutation(len(y))[: round(labelled * len(y))]
     return replace(model, y=np.where(np.isin(np.arange(len(y)), kept), y, np.nan))
-
-
-def crossings(model, exact):
-    """How many kept labels a fold's refit moves across the margin, y f = 1: mean over folds."""
-    margins = (
-        model.y * (model.energy.features @ np.column_stack([exact.fit.params, *exact.params])).T
-    )
-    inside = margins < 1.0  # the full fit's row first; False where there is no label
-    moved = inside[1:] != inside[0]
-    moved[exact.folds.indicator(model.n_sites).toarray() > 0.0] = False
-    return float(moved.sum(axis=1).mean())
 
 
 def load(name, rng, n_rows=None):

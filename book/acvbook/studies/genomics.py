@@ -190,18 +190,6 @@ def rebuilt_models(data, df, n_clusters, n_rebuilds, rng, **settings):
         yield clustering(expression, data.hours, df, n_clusters, **settings)
 
 
-def single_times(data, dfs, n_clusters, n_rebuilds, rng, **settings):
-    """The errors of `over_rebuilds` with one time left out, warm starts only."""
-    errors = {}
-    for number in range(n_rebuilds):
-        expression = data.replicates(rng)
-        for df in dfs:
-            model = clustering(expression[data.train], data.hours, df, n_clusters, **settings)
-            run = every_rung(model, acv.fit(model, rng=rng), {1: left_out(1)}, SCORED)
-            errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
-    return pd.concat(errors, names=["rebuild", "df"])
-
-
 def balanced(size, number):
     """Combinations that are shifts of one another round the first times: each of these is left out
     equally often. Another of the classes of all combinations for each number.

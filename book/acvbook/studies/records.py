@@ -115,7 +115,7 @@ def record_choices(id, table, data):
     relatively; the share of draws with exact CV's choice, beside no adjustment; the choices.
     """
     by_criterion = {column: table[column].unstack("criterion") for column in table}
-    record_rungs(id, by_criterion["in_se"], data)
+    record_rungs(f"{id}.in_se", by_criterion["in_se"], data)
     for name in ("regret", "same"):
         values = by_criterion[name]
         ours, idle = (values[one].agg("mean" if name == "same" else "median") for one in (IJ, NONE))
