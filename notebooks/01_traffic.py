@@ -38,7 +38,7 @@ ij, none = "infinitesimal_jackknife", "no_adjustment"
 # %% [markdown]
 # ## The data and the model
 
-# %%
+# %% tags=["hide-input"]
 data = datasets.load_or_simulate("dodgers", rng)
 subset = data.head(10_000)
 data
@@ -134,7 +134,7 @@ figures.save(fig, "traffic_scatter", data)
 # Look for points off the dashed line of agreement. {verdict}`ghosh.fig1`
 # ```
 
-# %%
+# %% tags=["hide-input"]
 scores = pd.concat({s: traffic.by_draw(r) for s, r in redrawn.items()})
 scores.index.names = ["folds", "percent", "draw"]
 middle = scores.groupby(level=[0, 1], sort=False).median()
@@ -172,14 +172,14 @@ figures.save(fig, "traffic_differences", data)
 # {verdict}`ghosh.fig1`
 # ```
 
-# %%
+# %% tags=["hide-input"]
 middle["R of differences"].drop(columns="no_adjustment").round(3)
 
 # %% [markdown]
 # Where does the jackknife miss most? Take the draw with the lowest $R$ of all, in it the fold with the largest error of a
 # loss, and there the points that are furthest off:
 
-# %%
+# %% tags=["hide-input"]
 kind, percent, number = scores["R", ij].idxmin()
 worst = traffic.one_draw(redrawn[kind, percent], number)
 exact, jackknife = worst["exact"], worst[ij]
@@ -193,7 +193,7 @@ for rung in (none, ij, "frozen_newton", "exact"):
 print(f"{kind}, {percent} %, draw {number}, fold {fold}")
 pd.DataFrame(table)
 
-# %%
+# %% tags=["hide-input"]
 move = (exact.params[fold] - fit.params) / np.sqrt(np.diag(np.linalg.inv(fit.hessian)))
 names = "Sun Mon Tue Wed Thu Fri Sat".split() + ["log a", "log b", "stay 0", "stay 1"]
 pd.Series(move, names, name="move of the refit (standard errors)").round(1).to_frame().T
@@ -210,7 +210,7 @@ pd.Series(move, names, name="move of the refit (standard errors)").round(1).to_f
 # say whether a loss is summed per fold, nor whether constants are kept. We sum the losses of normalised densities over
 # each fold, and show the mean over points, too.
 
-# %%
+# %% tags=["hide-input"]
 relative = middle["relative error"].copy()
 relative["IJ, per point"] = middle["per point", ij]
 relative["the paper's IJ"] = [0.005, 0.006, 0.006, 0.003, 0.007, 0.007]
@@ -258,7 +258,7 @@ figures.save(fig, "traffic_ladder", data)
 # {verdict}`beyond.ladder.traffic.contiguous.frozen_beats_ij` {verdict}`beyond.ladder`
 # ```
 
-# %%
+# %% tags=["hide-input"]
 pd.DataFrame({kind: e.median() for kind, e in errors.items()}).round(3)
 
 # %% tags=["remove-cell"]
@@ -329,7 +329,7 @@ acv.compare_methods(exact, frozen, mended).drop(columns="evaluations").round(5)
 # in truth that far off. *Recall*: the share of these that is flagged. *Precision*: the share of the flagged folds that failed.
 # *By chance*: what as many flags on random folds would reach.
 
-# %%
+# %% tags=["hide-input"]
 flagged = {rung: traffic.flags(model, redrawn, rung) for rung in (ij, "frozen_newton")}
 pd.DataFrame({rung: rates for rung, (rates, _) in flagged.items()}).T.round(3)
 
@@ -359,7 +359,7 @@ for prefix, rung in (("traffic", "frozen_newton"), ("traffic.ij", ij)):
 # the mean difference. It is unbiased for the loss of full exact cross-validation, and has an error bar. Does a 95 % interval
 # hold the exact loss 95 % of the time? We know that loss, so we draw 20 exact folds again and again:
 
-# %%
+# %% tags=["hide-input"]
 n_sets = 200 if quick else 1000
 covered = {}
 for kind, run in whole_rungs.items():
@@ -415,7 +415,7 @@ figures.save(fig, "traffic_newton", data)
 # {verdict}`ghosh.fig4` {verdict}`ghosh.fig4.iid.10.moves`
 # ```
 
-# %%
+# %% tags=["hide-input"]
 fourth = pd.concat({s: traffic.newton_against(r) for s, r in redrawn.items()})
 for (kind, percent), own in fourth.groupby(level=[0, 1]):
     name = f"ghosh.fig4.{kind}.{percent}"
@@ -443,7 +443,7 @@ fourth.groupby(level=[0, 1], sort=False).median().rename(columns=names).round(5)
 # measure every fold of every cell, on one core, with folds drawn anew for each repetition. Scoring is included in each
 # time, the first fit in none, as in the paper.
 
-# %%
+# %% tags=["hide-input"]
 times = traffic_times.timings(data, n_folds, repeats, rng)
 cells = times.groupby(["kind", "size", "rung"], sort=False)[["total", "net"]].median()
 measured = cells.total.unstack("rung")[[*traffic.METHODS, "exact"]]
@@ -452,7 +452,7 @@ measured.rename_axis(index=["folds", "length of the series"]).round(3)
 # %% [markdown]
 # All rungs score the left-out points alike. *Net* is without that:
 
-# %%
+# %% tags=["hide-input"]
 over_ij = traffic_times.ratios(times)
 over_ij.groupby("size").median().rename_axis("length of the series").round(1)
 
@@ -535,7 +535,7 @@ pd.concat(calls, axis=1, names=["length of the series"])
 # cost by automatic differentiation? We count the operations that autograd carries out on a short chain with more and more
 # parameters, $G$ being one marginalisation with its gradient:
 
-# %%
+# %% tags=["hide-input"]
 sizes = ((50, 2), (50, 4), (50, 8), (50, 16))
 tape = pd.DataFrame([counting.tape_work(*size, rng) for size in sizes])
 tape.assign(**{"(H + J) / G": (tape.H + tape.J) / tape.G})

@@ -85,7 +85,7 @@ print("relative errors:", ", ".join(f"{name} {e:.0e}" for name, e in errors.item
 # still at risk. A site that is left out must leave these comparisons too, and it is easily kept in them:
 
 
-# %%
+# %% tags=["hide-input"]
 class Cox:
     def __init__(self, x, times, forgets=False):
         self.x, self.times = x[np.argsort(times)], np.sort(times)
@@ -145,7 +145,7 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 # errors. The bottom row did nothing; every rung above should beat it. If one does not, do not use it. One series is one draw,
 # so here are medians over several, with folds of their own:
 
-# %%
+# %% tags=["hide-input"]
 n_draws = {"quick": 3, "paper": 20}[scale]
 errors = own_model.theta_errors(draw, n_draws, rng)
 errors.median().to_frame("median parameter error (SE)").round(4)
@@ -219,7 +219,7 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 # One series is one draw: where the IJ stands no nearer to the refit than *no adjustment*, do not use it for this model. The
 # seconds of the table include compiling, as each rung is the first to ask for something. The same filter by autograd gives the same gradient and Hessian. How long do both take?
 
-# %%
+# %% tags=["hide-input"]
 by_autograd = own_model.KalmanLoop(values)
 beside = own_model.beside(levels, by_autograd, levels.initial_params())
 beside.round(6)

@@ -107,7 +107,7 @@ for family in ("logistic", "poisson"):
 # by fold, in standard errors of the full fit: medians over folds, then over data sets. First leave-one-out, then ten
 # random folds of the same data (*ten*).
 
-# %%
+# %% tags=["hide-input"]
 of_rungs = [
     f"{kind}{rung}" for kind in ("theta_", "ten_theta_") for rung in glm_errors.APPROXIMATE
 ]
@@ -136,7 +136,7 @@ glm_errors.record_ladders(errors)
 # ## What it is for: choosing a penalty
 # One data set, a path of ridge penalties, the mean log loss by each rung and on new rows.
 
-# %%
+# %% tags=["hide-input"]
 penalties = np.geomspace(0.1, 1000, 17 if paper else 9)
 path = glm_errors.penalty_path(penalties, n, dim, n_test, rng)
 path.idxmin().rename("penalty chosen").to_frame().T.round(2)
@@ -355,7 +355,7 @@ ledger.record_draws(f"{name}.width", covered.ij_width / covered.bootstrap_width)
 # site is left out instead, it is. Here are both, and the way from weights of 1 to all weight on one site. A single row has
 # an optimum only with a penalty: a ridge penalty of 1 on all parameters, and no intercept.
 
-# %%
+# %% tags=["hide-input"]
 sizes = (500, 1000, 2000, 4000) if paper else (250, 500, 1000)
 one_site = {
     family: glm_remarks.all_weight_on_one(family, sizes, 10, draws, rng)
@@ -405,7 +405,7 @@ for family, rows in one_site.items():
 # makes its leave-one-out step; the table has medians of their errors, in standard errors, and of the distance from the
 # optimum.
 
-# %%
+# %% tags=["hide-input"]
 tolerances = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 ended = glm_remarks.away_from_optimum(1000, 100, tolerances, draws, rng)
 of_ends = ended.drop(columns="draw").groupby("tolerance").median()
@@ -462,7 +462,7 @@ ledger.record_draws(f"{name}.unlike.second", second, baseline=second / second)
 # $\exp(-C N t^2 / c_x^2)$, if the covariates are independent and sub-Gaussian with constant $c_x$. Four laws of variance 1,
 # with $c_x$ from {given}`1.2` to {given}`2.6`, and independent labels.
 
-# %%
+# %% tags=["hide-input"]
 sizes, dims, repeats = (
     ((800, 1600, 3200, 6400), (5, 20), 100) if paper else ((800, 1600), (5, 10), 25)
 )

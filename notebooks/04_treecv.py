@@ -50,7 +50,7 @@ rng = np.random.default_rng(seed)
 # Both data sets come in random order, so that `shuffle=False` may take the rows as they stand. By default `treecv`
 # shuffles them.
 
-# %%
+# %% tags=["hide-input"]
 covtype = datasets.load_or_simulate("covtype", rng)
 records = covtype if paper else covtype.take(np.arange(20_000))
 forest = records.spruce_fir(centred=True, constant=True)
@@ -105,7 +105,7 @@ ledger.record("joulani.thm3.rows", most, baseline=plain / n / np.log2(2 * 5))
 #   copy as PEGASOS.
 # - $k t_\ell$, all tests: one pass of tests.
 
-# %%
+# %% tags=["hide-input"]
 treecv_theorems.cost(pegasos, forest, ks)  # the first run compiles
 runs = [treecv_theorems.cost(pegasos, forest, ks) for _ in range(20 if paper else 3)]
 over = np.array([run.treecv / run.bound for run in runs])
@@ -175,7 +175,7 @@ cells = treecv_tables.of_standard(timed_sizes, standard_sizes)
 time_parts = [(treecv_tables.of_treecv(timed_sizes) + cells, 20 if paper else 3)]
 
 
-# %%
+# %% tags=["hide-input"]
 parts = [(full, repetitions), *time_parts]
 frame = treecv_tables.repeat_parts(lambda n: pegasos, forest, parts, rng)
 pegasos_table = treecv_tables.summary(frame)
@@ -249,7 +249,7 @@ figures.save(fig, "treecv_spread", data=covtype)
 # ### Four readings of "unit variance"
 # The same PEGASOS by TreeCV, on features that are centred or not, with a constant column or not.
 
-# %%
+# %% tags=["hide-input"]
 readings = {
     "as_they_stand": (False, False),
     "constant": (False, True),
@@ -287,7 +287,7 @@ for name in readings:
 # Projected to the unit ball, averaged, step $n^{-1/2}$. The songs are simulated, so the level is not the paper's; and it
 # depends on the scaling of the features, which the paper leaves open. None of these numbers gets a verdict.
 
-# %%
+# %% tags=["hide-input"]
 song_examples = songs.regression("unit_variance")
 n_songs = len(song_examples)
 song_sizes = [*(n_songs * size // n for size in timed_sizes), n_songs]
@@ -296,7 +296,7 @@ song_parts = [
     (treecv_tables.of_standard(song_sizes, standard_sizes), 5 if paper else 3),
 ]
 
-# %%
+# %% tags=["hide-input"]
 song_frame = treecv_tables.repeat_parts(
     lambda n: learners.lsqsgd(90, n**-0.5), song_examples, song_parts, rng
 )
@@ -339,7 +339,7 @@ figures.save(fig, "treecv_time", data=songs)
 # right: leave one out, on log scales, the standard method for up to 10,000 rows. {verdict}`joulani.fig2`
 # ```
 
-# %%
+# %% tags=["hide-input"]
 nothing = {"passes": "standard_passes", "log2k": "standard_log2k"}
 for name, table, data in [("pegasos", frame, covtype), ("lsqsgd", song_frame, songs)]:
     id, costs = f"joulani.fig2.{name}", treecv_tables.costs(table)
@@ -391,7 +391,7 @@ least_square = treecv_theorems.least_squares_in_ball(some_songs)
 least_distance = treecv_theorems.quantisation_error(numeric, 7)
 least_surprise = histogram.loss(everything, elevation.X, None).mean()
 
-# %%
+# %% tags=["hide-input"]
 Subject = treecv_theorems.Subject
 subjects = {
     "pegasos": Subject(lambda n: learners.pegasos(55, 1e-6), population, least_error),
@@ -413,7 +413,7 @@ for name, subject in subjects.items():
     found = [treecv_theorems.gaps(subject, n, 16, draws, rng) for n in ns]
     drawn[name] = pd.concat(found)
 
-# %%
+# %% tags=["hide-input"]
 sizes = pd.DataFrame({name: treecv_theorems.at_largest(drawn[name]) for name in drawn})
 limits = pd.DataFrame({name: bound[name].loc[max(ns)] for name in bound})
 pd.concat([sizes, limits]).T
@@ -562,7 +562,7 @@ ledger.record("joulani.tab1.density.gap", gap, data=covtype, baseline=nothing)
 # This one is ours, not the paper's. TreeCV takes any estimator with `partial_fit`. Copies and calls now cost Python
 # time, so that leaving out one row at a time is for compiled learners; at 100 folds the tree already pays.
 
-# %%
+# %% tags=["hide-input"]
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import KFold, cross_val_score
 
@@ -572,7 +572,7 @@ sgd = SGDClassifier(
     loss="hinge", alpha=1e-4, max_iter=1, tol=None, shuffle=False, random_state=0
 )
 
-# %%
+# %% tags=["hide-input"]
 timed = []
 for _ in range(20 if paper else 3):
     with_tree = acv.treecv(

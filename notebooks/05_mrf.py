@@ -61,7 +61,7 @@ print(june, may, toy, sep="\n")
 # All sums over classes are exact. `graph.eliminate` finds an order in which to sum out the tracts one by one; the
 # widest table on the way has $2^{\text{width}}$ entries. The order depends on the map alone, so one serves all folds.
 
-# %%
+# %% tags=["hide-input"]
 fields = {beta: mrf.every_rung(june, beta, folds) for beta in betas}
 elimination = fields[0.1].model.elimination
 print(f"width {elimination.width}, {elimination.start[-1]:,} entries in all tables")
@@ -270,7 +270,7 @@ ledger.record(f"{name}.exact_decrement", worst, june)
 # The mean held-out loss against $\beta$. That is what the cross-validation is for: the training likelihood cannot
 # choose, as its normaliser $\log Z(\beta)$ drops out of the fit.
 
-# %%
+# %% tags=["hide-input"]
 grid = np.array(
     [0.0, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.6] if paper else [0.0, 0.15, 0.3, 0.6]
 )

@@ -50,7 +50,7 @@ names = {"conll": "CoNLL-2003", "wnut": "WNUT-17"}
 # of a document count as sentences. Where a set is not on this machine a stand-in of made-up words takes its place, and
 # says **simulated**.
 
-# %%
+# %% tags=["hide-input"]
 texts = {
     "conll": datasets.load_or_simulate("conll2003", rng),
     "wnut": datasets.load_or_simulate("wnut17", rng),
@@ -69,7 +69,7 @@ print(*texts.values(), sep="\n")
 # The scores that training ends with are kept, and the rest of this chapter starts from them. At quick scale the network is
 # a tiny one.
 
-# %%
+# %% tags=["hide-input"]
 small = neural.Sizes(word=32, character=16, filters=16, hidden=32, layers=1)
 training = (
     neural.Training()
@@ -376,7 +376,7 @@ for name, tables in decays.items():
 # they are, and standard errors. The traffic model is fitted by L-BFGS and treated in the same way. Medians over draws, of
 # sentences here and of ten blocks there:
 
-# %%
+# %% tags=["hide-input"]
 bounds = {
     "conll": inexact.proposition2(
         study.model,
@@ -433,7 +433,7 @@ figures.save(fig, "crf_bound", texts["conll"])
 # **Does C settle?** The paper expects $C$ to approach a constant as the series grows. We compute it for longer and longer parts of
 # the series, at a standard error from the optimum, with ten sites a fold and with a share of the series a fold:
 
-# %%
+# %% tags=["hide-input"]
 series = datasets.load_or_simulate("dodgers", rng)
 lengths = (5_000, 10_000, 20_000, 50_400) if paper else (5_000, 10_000)
 sizes = {"ten": lambda T: 10, "share": lambda T: T // 50}
@@ -476,7 +476,7 @@ ledger.record_draws("ghosh.prop2.nearest.none_over_bound", nearest, data)
 # stay. A hidden label is summed out, a known one is clamped (scheme C). At weights of 0 and 1 that is the likelihood of
 # partially labelled data; here against enumeration of all label sequences, on short sentences with random labels hidden:
 
-# %%
+# %% tags=["hide-input"]
 within = {name: hidden_labels.within(s.model, s.full) for name, s in studies.items()}
 tokens, token_fit = within["conll"]
 gap = hidden_labels.enumeration_gap(tokens, token_fit.params, rng)
@@ -597,7 +597,7 @@ record_nearer("beyond.ladder.crf.labels", errors, conll, sets=errors.index // n_
 # x_{ta} W_{az}$, with a weight for each attribute and label that occur together. Now the scores are fitted too, and a
 # fold refits all of it. The entities that such taggers find in the test sets, fitted to the same sentences as the networks:
 
-# %%
+# %% tags=["hide-input"]
 found, taggers = {}, {}
 for name, text in texts.items():
     model, full = taggers[name] = feature_crf.tagger(text)
@@ -614,7 +614,7 @@ pd.concat(found).round(3)
 # them for all of CoNLL-2003, and most weights see a few words only: the model has nearly learnt its sentences by heart. On its
 # first {given}`1500` sentences (200 at quick scale), 20 draws of sentences, left out one by one:
 
-# %%
+# %% tags=["hide-input"]
 some = texts["conll"].head(1500 if paper else 200, 1, 1)
 by_hand = feature_crf.study(some, n_draws, 4, rng)
 compared = hidden_labels.ratios(by_hand.results, by_hand.draws)

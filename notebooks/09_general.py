@@ -217,7 +217,7 @@ ledger.record_draws("zhu.svm.most_labels", most, guide)
 # with the normalisers held `fixed`. Then Lemma 4.2, its bound over what it bounds, and Lemma 4.3, the slope of the second
 # derivative against the number of points.
 
-# %%
+# %% tags=["hide-input"]
 identities = pd.DataFrame([identity.gaps(rng) for _ in range(draws)])
 lemmas = identity.lemmas(rng, draws)
 epsilons = np.logspace(-2, -6, 5)
@@ -244,7 +244,7 @@ ledger.record("zhu.cor51", slopes(one_fold).error)
 # ever more points, of which the theorems say that the error falls as $1/s^2$; simulated, with folds of one point, or of two
 # where only pairs count (Eqs. 9 and 17). `plain` is without a penalty. The table has the median over draws of the slope.
 
-# %%
+# %% tags=["hide-input"]
 sizes = (100, 200, 400, 800) if paper else (40, 80, 160)
 pair_sizes = (50, 100, 200, 400) if paper else (16, 32, 64)
 small = {
@@ -264,7 +264,7 @@ pd.DataFrame({kind: slopes.median() for kind, slopes in by_size.items()}).round(
 # $(t-1)^2$ times the error may be above what it is for the smallest folds: the largest over $t$, over that one. Last, $s$ labelled of
 # $p$ points: the slope of the error against $1/s^2 + 1/(sp) + 1/p^2$, which Theorem 4.5 says is 1.
 
-# %%
+# %% tags=["hide-input"]
 few = (3, 5, 10, 20) if paper else (3, 5)
 points = {"supervised": 400, "semi_supervised": 200, "pairwise": 100}
 points = points if paper else {"supervised": 80, "semi_supervised": 40, "pairwise": 30}
@@ -279,7 +279,7 @@ large = {
 bounds = {k: pd.DataFrame(map(general_rates.over_bound, t)) for k, t in large.items()}
 pd.DataFrame({kind: table.median() for kind, table in bounds.items()}).loc[RUNGS].round(2)
 
-# %%
+# %% tags=["hide-input"]
 labelled = (50, 150, 450) if paper else (30, 90)
 by_shares = [general_rates.by_shares(rng, labelled) for _ in range(draws)]
 shares = general_rates.slopes_of(by_shares)
@@ -352,7 +352,7 @@ fitted = {
     for name, data in sets.items()
 }
 
-# %%
+# %% tags=["hide-input"]
 timed = {
     name: general_timing.table1(m, rng, (5, 10, 20))
     if name in small_sets
@@ -384,7 +384,7 @@ ledger.record("zhu.tab1.shared", (at_twenty.shared / at_twenty.acv).median(), se
 # choice exceeds its least value, relatively, `in_se` the same in standard errors of that difference, paired over folds, and `same`
 # the share of draws with the choice of exact CV. Choices within one standard error of each other are the same to exact CV.
 
-# %%
+# %% tags=["hide-input"]
 n_draws = {"w2a_standin": 20} if paper else {}
 grid = general_choice.GAMMAS if paper else general_choice.GAMMAS[::3]
 chosen = {}
@@ -408,7 +408,7 @@ pd.concat({key: general_choice.summary(t) for key, t in chosen.items()}).map(
 # Where a penalty is needed, and a smaller one on offer, an approximation shows what it is worth: fewer labels, one in a hundred, for
 # *svmguide3* one in {given}`25`, and a grid from $10^{-6}$ on.
 
-# %%
+# %% tags=["hide-input"]
 few = {}
 for name, share in {"cpusmall": 0.01, "svmguide3": 0.04}.items() if paper else ():
     wider = general_choice.WIDER
@@ -476,7 +476,7 @@ figures.save(fig, "general_faces", data=faces)
 # One split proves little. Here are the first splits of a draw of them, for each of several seeds. `gradient` needs no Hessian: a
 # step against the gradients of what the fold takes away, as long as the jackknife's.
 
-# %%
+# %% tags=["hide-input"]
 spread = siamese.over_splits(network, training, (1, 2), rng, 10 if paper else 2)
 spread.filter(like="r_").quantile([0.1, 0.5, 0.9]).T.round(3)
 
@@ -503,13 +503,13 @@ ledger.record_table("zhu.fig3.right", over, faces)
 # eigenvalue of $H + \lambda I$ is below 2. Its cost is said to be $O(np)$: a step costs that, and the steps that it needs should
 # not grow with $p$. For matrices of one condition they do not; they grow with the condition.
 
-# %%
+# %% tags=["hide-input"]
 network_fit = siamese.fitted(network, training, seed, tolerance=1e-6)
 samples, depth = ((40, None), 200) if paper else ((10, None), 40)
 lissa = siamese.solvers(network, network_fit, folds[0], samples, rng, depth, 5)
 lissa.groupby("images in a sample").median()
 
-# %%
+# %% tags=["hide-input"]
 ways = {"steps": [(30.0, p) for p in (10, 100, 1000)]}
 ways["condition"] = [(kappa, 100) for kappa in (10.0, 100.0, 1000.0)]
 growth = pd.DataFrame(
@@ -532,7 +532,7 @@ ledger.record_table("zhu.lissa", growth)
 # Table 1 for the faces: folds of whole people, the network trained again for each of them, beside the jackknife. The paper ran
 # no $t$-fold CV here. Each fold needs a solve by conjugate gradients, which is no small share of so short a training.
 
-# %%
+# %% tags=["hide-input"]
 numbers = (5, 20) if paper else (2, 4)
 seconds_faces = siamese.seconds(network, training, seed, rng, numbers)
 seconds_faces.round(3)

@@ -39,3 +39,11 @@ def test_notebook_has_short_cells_and_no_logic(path):
         assert len(lines) <= 14, cell.source
         nodes = ast.walk(ast.parse(cell.source))
         assert not [node for node in nodes if isinstance(node, definitions)], cell.source
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_chapter_shows_ten_cells_of_code_at_most(path):
+    """What is left is a click away; of the front doors each shows one."""
+    hidden = {"hide-input", "remove-cell", "remove-output"}
+    shown = [cell for cell in code(path) if not hidden & set(cell.metadata.get("tags", []))]
+    assert len(shown) <= (30 if path.stem == "00_front_doors" else 10)
