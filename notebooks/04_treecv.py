@@ -133,11 +133,10 @@ kept = {k: treecv_theorems.models_kept(few, k) for k in (2, 5, 10, 100, 1_000)}
 allowed = {k: np.ceil(np.log2(k)) + 1 for k in kept}
 most = max(kept[k] / allowed[k] for k in kept)
 ledger.record("joulani.resources.models", most)
-ledger.record(
-    "joulani.resources.messages",
-    learnt[-1] / n / np.log2(2 * n),
-    baseline=(n - 1) / np.log2(2 * n),
-)
+chunks, every = learnt[-1] / n / np.log2(2 * n), (n - 1) / np.log2(2 * n)
+ledger.record("joulani.resources.messages", chunks, baseline=every)
+
+# %% tags=["remove-output"]
 passes = np.array([run.treecv / run.one_pass for run in runs])
 bounds = np.array([run.bound / run.one_pass for run in runs])
 fig, (left, right) = figures.subplots(1, 2, figsize=(8, 3.2))
@@ -597,7 +596,7 @@ ledger.record_draws("beyond.partial_fit", timed[:, 1] / timed[:, 0], data=covtyp
 # models around; here each worker has the rows, and a model stays on the worker that trains it.
 # [Scaling out](scale_out.md) has the other ways.
 
-# %% tags=["remove-stderr"]
+# %% tags=["hide-input", "remove-stderr"]
 import joblib
 from distributed import Client, LocalCluster
 

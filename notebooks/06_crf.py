@@ -453,13 +453,10 @@ pd.concat(constants).groupby(level=0).median().round(1)
 
 # %% tags=["remove-cell"]
 for name, at in (("conll", conll), ("traffic", data)):
-    found, id = (
-        inexact.summary(bounds[name]),
-        {"conll": "ghosh.prop4"}.get(name, "ghosh.prop2"),
-    )
-    idle = found.filter(like="none_").rename(
-        columns=lambda name: name.removeprefix("none_")
-    )
+    found = inexact.summary(bounds[name])
+    id = "ghosh.prop4" if name == "conll" else "ghosh.prop2"
+    idle = found.filter(like="none_")
+    idle = idle.rename(columns=lambda name: name.removeprefix("none_"))
     tight = [column for column in idle if "tightness" in column]
     ledger.record_table(id, found[tight], at, idle)
     for part in idle.columns.drop(tight):
@@ -564,11 +561,8 @@ pd.concat(moves).round(3)
 
 # %% tags=["remove-cell"]
 kinds = {"": "theta", "worst.": "worst", "loss.": "loss"}
-steps = {
-    "linear": "ghosh.alg4",
-    "ij": "beyond.hidden_labels",
-    "frozen": "beyond.hidden_labels",
-}
+ours = "beyond.hidden_labels"
+steps = {"linear": "ghosh.alg4", "ij": ours, "frozen": ours}
 for name, text in texts.items():
     for (kind, measure), (short, claim) in product(kinds.items(), steps.items()):
         names_ = {f"{measure}.{short}": f"{name}.{kind}{short}_over_none"}
@@ -577,9 +571,8 @@ for name, text in texts.items():
     over = moves[names[name]].rename(columns=hidden_labels.SHORT)
     for short, claim in steps.items():
         place = f"{claim}.{name}.percent10.{short}_over_none"
-        ledger.record_draws(
-            place, over[short] / over.none, text, baseline=over.none / over.none
-        )
+        share, still = over[short] / over.none, over.none / over.none
+        ledger.record_draws(place, share, text, baseline=still)
 
 # %% tags=["remove-cell"]
 for name, text in texts.items():

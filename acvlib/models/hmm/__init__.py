@@ -198,11 +198,10 @@ class HMM(Parameters, Predictions, ModelDefaults):
         """See `ModelDefaults`; those of the emission."""
         _, rows = self.split(params)
         _, whole = self.emission.minus_log_prior(rows)
-        chain = np.zeros(self.chain_prior.shape)
         found = {}
-        for name, (law, other) in self.emission.without_defaults().items():
-            gradient = self.join(chain, whole - other.minus_log_prior(rows)[1])
-            flat = getattr(getattr(other, "component", other), name)
+        for name, (law, flat, other) in self.emission.without_defaults().items():
+            slopes = whole - other.minus_log_prior(rows)[1]
+            gradient = self.join(np.zeros(self.chain_prior.shape), slopes)
             found[f"{name} = {law}"] = gradient, f"{name}={flat}"
         return found
 
@@ -240,20 +239,16 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
-        """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`.
+        """K-means of observed frames that weigh; sticky transitions. See `em.restarts`.
 
-        Clusters are states in the order that makes their path likeliest under `fixed`. Frames of
-        sample weight 0 have no part in it.
+        Clusters are states in the order that makes their path likeliest under `fixed`.
         """
         rng = np.random.default_rng(0) if rng is None else rng
         return self._clustered(rng, k_means)
 
     @declared
     def starting_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
-        """One by K-means; of the others, states are frames nearest to frames drawn at random.
-
-        Of rugged likelihoods these find the highest optimum several times as often.
-        """
+        """One by K-means; of the others, states are the frames nearest to frames drawn at random."""
         starts = [self.initial_params(rng)]
         return [*starts, *(self._clustered(rng, nearest) for _ in range(n - 1))]
 
@@ -286,7 +281,10 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
-        return self._sticky(self.weighed_frames, labels)
+        k = self.n_states
+        rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
+        emission = self.emission.start(self.weighed_frames, labels, k)
+        return self.packed(self.chain_prior.rows(rows), emission)
 
     def _clustered(self, rng, cluster):
         frames = self.weighed_frames
@@ -294,12 +292,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
         labels = np.zeros(len(observed), int)
         features = self.emission.features(frames)[observed]
         labels[observed] = cluster(features, self.n_states, rng)
-        return self._sticky(frames, in_order(labels, frames, self.chain_prior))
-
-    def _sticky(self, frames, labels):
-        k = self.n_states
-        rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        return self.packed(self.chain_prior.rows(rows), self.emission.start(frames, labels, k))
+        return self.params_of_labels(in_order(labels, frames, self.chain_prior))
 
 
 def _finite(logs):

@@ -60,9 +60,9 @@ class Emission:
     priors: ClassVar[dict[str, tuple]] = {}
 
     def without_defaults(self: Any) -> dict[str, tuple]:
-        """{name: (law, the emission without it)} of the `priors` that are what nobody chose."""
+        """{name: (law, flat, the emission with that)} of `priors` that are what nobody chose."""
         return {
-            name: (getattr(self, name), replace(self, **{name: flat}))
+            name: (getattr(self, name), flat, replace(self, **{name: flat}))
             for name, (*defaults, flat) in self.priors.items()
             if getattr(self, name) in defaults
         }

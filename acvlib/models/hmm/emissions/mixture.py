@@ -51,8 +51,10 @@ class Mixture(Emission):
         return self.component.has_zeros
 
     def without_defaults(self):
-        others = self.component.without_defaults().items()
-        return {name: (law, replace(self, component=other)) for name, (law, other) in others}
+        return {
+            name: (law, flat, replace(self, component=other))
+            for name, (law, flat, other) in self.component.without_defaults().items()
+        }
 
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         return replace(self, component=self.component.settled(x, inputs, weights))
