@@ -248,7 +248,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     @declared
     def starting_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
-        """One by K-means; of the others, states are the frames nearest to frames drawn at random."""
+        """One by K-means; the states of others are frames nearest to some drawn at random."""
         starts = [self.initial_params(rng)]
         return [*starts, *(self._clustered(rng, nearest) for _ in range(n - 1))]
 
