@@ -27,6 +27,7 @@ PORTION = 4096  # folds whose gradients are in memory together
 LOOKS = 8  # at a fold that is undecided
 DOUBT = 8.0  # an estimate below the limit may be too small by this multiple of the last move,
 EXCESS = 0.7  # and one above the limit too large by this
+NEAR = 0.02  # standard errors: a fold that is nearer to its refit has the refit's loss
 FLAT = 0.02  # share of the full fit's curvature that a fold is taken to have at least
 HUGE = 1e100  # what is larger counts as not finite: its square would not be
 
@@ -118,24 +119,31 @@ class _Search:
         """Follow quasi-Newton steps of folds towards their refits, until each is decided."""
         self.errors[:, rows] = np.inf
         rows = rows[_are_finite(self.result.params[rows])]
+        if not rows.size:
+            return
         points = self.result.params[rows]
         losses = self.losses[rows]
         before = np.broadcast_to(self.fit.params, points.shape)
         slopes = before
-        if rows.size and not self.derivatives.is_equation:
+        if not self.derivatives.is_equation:
             slopes = self._gradients(self.fit.params, self.result.folds[rows])
-        for _ in range(LOOKS if rows.size else 0):
+        for _ in range(LOOKS):
             folds = self.result.folds[rows]
             gradients = _or_nan(self._gradients, points, folds, points.shape)
             steps = self._steps(rows, points - before, gradients - slopes, gradients)
+            steps[~_are_finite(gradients)] = np.inf
             ends = points - steps
-            after = _or_nan(self._losses, ends, folds, losses.shape)
-            last = self._sizes(steps, after - losses)
+            after = losses.copy()
+            moved = np.flatnonzero(_are_finite(steps) & (self._lengths(steps) > NEAR))
+            if moved.size:
+                after[moved] = _or_nan(self._losses, ends[moved], folds[moved], moved.shape)
+            last = self._sizes(steps, after - losses) / limit
             total = self._sizes(ends - self.result.params[rows], after - self.losses[rows])
             self.errors[:, rows] = total
-            safe = total + DOUBT * last < limit
-            lost = (total - EXCESS * last > limit) | np.isinf(total)
-            going = ~(safe.all(axis=0) | lost.any(axis=0))
+            total = total / limit
+            safe = (total + DOUBT * last < 1.0).all(axis=0)
+            lost = (total - EXCESS * last > 1.0).any(axis=0) | np.isinf(total).any(axis=0)
+            going = ~(safe | lost)
             if not going.any():
                 break
             rows, before, slopes, points, losses = (
@@ -150,6 +158,7 @@ class _Search:
         estimating equation has H alone.
         """
         share = self.share[rows]
+        g = np.where(_are_finite(g)[:, None], g, 0.0)
         if self.derivatives.is_equation:
             return self.fit.hessian.solve(g.T).T / share
         whole = share * (s @ self.fit.metric)
@@ -174,10 +183,12 @@ class _Search:
         losses = self.derivatives.heldout(points, folds)
         return replace(self.result, folds=folds, losses=losses).fold_losses
 
+    def _lengths(self, moves):
+        return self.fit.standard_errors_between(moves, 0.0)
+
     def _sizes(self, moves, losses):
         """Lengths of moves in standard errors, changes of losses in standard deviations."""
-        lengths = self.fit.standard_errors_between(moves, 0.0)
-        sizes = np.array([lengths, np.abs(losses) / self.spread])
+        sizes = np.array([self._lengths(moves), np.abs(losses) / self.spread])
         return np.where(np.isfinite(sizes), sizes, np.inf)
 
 
