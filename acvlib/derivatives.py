@@ -4,6 +4,7 @@ An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 i
 """
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,18 @@ class Derivatives:
         self.n_sites = model.n_sites
         self.is_equation = hasattr(model, "residual")
         self.defaults = with_defaults(model)
+
+    def __init_subclass__(cls, **settings):
+        """Raise TypeError for a public name of a subclass that its bases do not have."""
+        super().__init_subclass__(**settings)
+        known = {name for base in cls.__mro__[1:] for name in vars(base)}
+        for name in vars(cls):
+            if name not in known and not name.startswith("_"):
+                near = get_close_matches(name, [k for k in known if k[0] != "_"], 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                helpers = "(names of helpers start with an underscore)"
+                nothing = f"{cls.__name__}.{name} overrides nothing of Derivatives"
+                raise TypeError(f"{nothing}{hint} {helpers}")
 
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray

@@ -77,12 +77,9 @@ def test_a_splitter_over_missing_sites_leaves_them_out_of_every_fold():
 
 ROWS = np.arange(N)
 BAD_SPLITS = {
-    "repeated": ([([0, 0, 1], [5])], "fold 0 holds site 0 more than once"),
-    "shared": (
-        [([0, 1], [5]), ([0, 1], [1])],
-        "split 1: a training set shares a row with its test set",
-    ),
-    "mask": ([(ROWS < 9, ROWS > 9)], "fold 0 is not"),
+    "repeated": ([([0, 0, 1], [5])], "split 0: a training set repeats a row or shares one"),
+    "shared": ([([0, 1], [5]), ([0, 1], [1])], "split 1: a training set repeats a row or shares"),
+    "mask": ([(ROWS < 9, ROWS > 9)], "the set of sites is not"),
     "negative train": ([([-1, 1], [5])], "holds site -1"),
     "outside": ([([0, 99], [5])], "holds site 99"),
     "everything": ([([], [5])], "leaves out all 24"),

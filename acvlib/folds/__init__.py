@@ -16,8 +16,8 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ..checks import check_whole
 from ..declared import Count, Flag, Real, Rng, Whole, declared
-from .checks import Flags, Known, as_fold, check_windows, numbered
-from .folds import WHOLE, Fold, Folds, ModelFolds, Sites, weights
+from .checks import Flags, Known, as_fold, check_windows, numbered, weights
+from .folds import WHOLE, Fold, Folds, ModelFolds
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
 Percent = Annotated[float, Real("", above=0.0, below=100.0)]
@@ -178,15 +178,15 @@ def from_splitter(
         pairs = pairs_of(cv)
     omitted = []
     scored = []
-    both = [Sites.of(kind, n_sites) for kind in zip(*pairs, strict=True)]
-    for number, (train, test) in enumerate(zip(*both, strict=True)):
-        left_out = mask.copy()
-        left_out[train] = False
-        if np.isin(test, train).any():
-            reason = "a training set shares a row with its test set"
+    for number, (train, test) in enumerate(pairs):
+        left_out = weights(n_sites, train)
+        test = as_fold(test, "the test set")
+        repeats = left_out.sum() + len(train) > n_sites
+        if repeats or not left_out[test].all():
+            reason = "a training set repeats a row or shares one with its test set"
             raise ValueError(f"split {number}: {reason}: that is no cross-validation")
         test = test[mask[test]]
-        rest = np.flatnonzero(left_out)
+        rest = np.flatnonzero(left_out * mask)
         omitted.append(test if len(test) == len(rest) else rest)
         scored.append(test)
     return Folds(omitted, scored, n_sites)

@@ -58,6 +58,15 @@ def as_fold(sites: Any, name: str, ndim: int = 1) -> np.ndarray:
     return np.array(array, np.int64)
 
 
+def as_set(sites: Any, n_sites: int) -> np.ndarray:
+    """Copy a set of sites as int64; ValueError for one that is none of 0 ... n_sites - 1."""
+    copied = as_fold(sites, "the set of sites")
+    if copied.size and (copied.min() < 0 or copied.max() >= n_sites):
+        outside = copied[(copied < 0) | (copied >= n_sites)][0]
+        raise ValueError(f"the set holds site {outside}, outside 0 ... {n_sites - 1}")
+    return copied
+
+
 def observed_mask(n_sites: int, observed: Flags) -> np.ndarray:
     """Flags (n_sites,) as bool, all True for None."""
     if observed is None:
@@ -109,3 +118,10 @@ def check_windows(
         bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
         raise ValueError(f"fold {number} starts at site {sites[number]}: must be {bounds}")
     return sites, horizon, gap
+
+
+def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
+    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
+    w = np.ones(check_whole("n_sites", n_sites, 1))
+    w[as_set(sites, n_sites)] = 0.0
+    return w

@@ -80,13 +80,6 @@ class Sites(Sequence):
         raise ValueError(f"fold {place} {says}")
 
 
-def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
-    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
-    w = np.ones(check_whole("n_sites", n_sites, 1))
-    w[Sites.of([sites], n_sites).sites] = 0.0
-    return w
-
-
 @dataclass(frozen=True, eq=False)
 class Folds:
     """The sites that each fold omits from the fit, and those of them that it scores (all, if None).

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..checks import in_order_of, one_line, real_array
 from ..extras import require
+from ..folds.checks import as_set
 from ..parallel import pieces
 
 LOOKED_AT = 2**21  # numbers at once, 16 MB, so that a mapped file need not be in memory
@@ -43,6 +44,7 @@ class Examples:
 
     def take(self, rows: np.ndarray) -> "Examples":
         """Return the rows, in the order given."""
+        rows = as_set(rows, len(self))
         return Examples(self.X[rows], None if self.y is None else self.y[rows])
 
     def __len__(self):

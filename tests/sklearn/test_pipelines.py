@@ -184,8 +184,8 @@ REFUSED = {
     ),
     "unknown method": (logistic, {"method": "magic"}, ValueError, "'magic': one of no_adjustment"),
     "unknown scorer": (logistic, {"scoring": "magic"}, ValueError, "magic"),
-    "repeated rows": (logistic, {"cv": [([0, 0, 1], [2])]}, ValueError, "more than once"),
-    "overlap": (logistic, {"cv": [([0, 1], [1])]}, ValueError, "shares a row with its test"),
+    "repeated rows": (logistic, {"cv": [([0, 0, 1], [2])]}, ValueError, "repeats a row"),
+    "overlap": (logistic, {"cv": [([0, 1], [1])]}, ValueError, "shares one with its test set"),
     "an empty test": (logistic, {"cv": [([0, 1], [])]}, ValueError, "scores no site: drop it"),
     "one class": (logistic, {"cv": NO_YES, "unreliable": "ignore"}, ValueError, "at least 2 class"),
     "separable classes": (
