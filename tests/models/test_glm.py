@@ -336,7 +336,9 @@ def test_bounds_without_a_gradient_hold_against_refits(family, method):
     sure = ~check.unreliable
     assert (errors <= np.maximum(check.theta_errors, 0.5) + 1e-8)[sure].all()
     assert check.gradients < 75
-    assert model.derivatives.leverages(fit, acv.Folds([[1, 2]])) is None
+    ends, radius, _ = model.derivatives.newton_bounds(fit, folds)
+    assert (fit.standard_errors_between(ends, exact.params) <= radius + 1e-8).all()
+    assert model.derivatives.newton_bounds(fit, acv.Folds([[1, 2]])) is None
 
 
 @pytest.mark.parametrize("family", ["logistic", "multinomial", "gaussian", "balanced"])

@@ -269,9 +269,11 @@ class LinearDerivatives(RegressionDerivatives):
         steps = fit.standard_errors_between(ends, fit.params)
         second, first = np.sort(spreads)[-2:]
         rates = np.where(spreads[sites] < first, first, second)
-        reach = np.minimum(rates * steps / share, 1.0)
-        radius = (-np.log1p(-reach) / np.maximum(reach, 1e-9) - 1.0) * steps / share
         scored = self._fold_sums(ends, Folds(folds.scored), np.ones(self.n_sites))
         slopes = model.columns.gradient(scored)
         lengths = np.sqrt(np.einsum("nd,nd->n", slopes, fit.hessian.solve(slopes.T).T))
-        return ends, radius, (lengths + 0.5 * radius) * radius * np.exp(first * radius)
+        with np.errstate(all="ignore"):  # far out the bounds are infinite
+            reach = np.minimum(rates * steps / share, 1.0)
+            radius = (-np.log1p(-reach) / np.maximum(reach, 1e-9) - 1.0) * steps / share
+            change = (lengths + 0.5 * radius) * radius * np.exp(first * radius)
+        return ends, radius, change
