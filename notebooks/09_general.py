@@ -171,8 +171,9 @@ columns = ["paired", "in_se"]
 pd.concat({name: general.medians(t, columns) for name, t in ladders.items()}).round(4)
 
 # %% [markdown]
-# The paired test sees a difference, of the jackknife as of the printed theorem: a linear step is too short in
-# every fold, by a little. It is
+# The paired test sees a difference, of the jackknife as of the printed theorem. As printed it is about that of no adjustment
+# ({value}`zhu.discrepancy.regression.as_printed.in_se` and {value}`zhu.discrepancy.classification.as_printed.in_se` standard errors
+# of CV): what is missing is the same in all folds. The jackknife's is of one sign, as a linear step is too short in every fold. It is
 # {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se` standard errors of CV on cpusmall and
 # {value}`zhu.discrepancy.classification.infinitesimal_jackknife.in_se` on w2a (no adjustment:
 # {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se baseline` and

@@ -116,9 +116,9 @@ def _apart(printed, true):
     return float(np.linalg.norm(printed - true) / np.linalg.norm(true))
 
 
-def bounds(rng, sizes=(25, 50, 100)):
+def bounds(rng, sizes=(25, 100)):
     """By number of points: over, the largest |dtheta/dw_i| over Lemma 4.2's bound, its constants
-    computed; second, the root mean square d^2 theta/dw_i dw_j of ten pairs of labelled points.
+    computed; second, the root mean square d^2 theta/dw_i dw_j of pairs of labelled points.
     """
     rows = {}
     for p in sizes:
@@ -129,7 +129,7 @@ def bounds(rng, sizes=(25, 50, 100)):
         pulls = jacobian(model.pair)(theta, every[:, None], every)
         c_s, c_p = (np.linalg.norm(g, axis=-1).max() for g in (slope, pulls))
         bound = (c_s / model.s + 2 * c_p * model.gamma_p / p) / sigma
-        both = second(model, theta, [(i, i + 1) for i in range(10)])
+        both = second(model, theta, [(i, i + 1) for i in range(model.s - 1)])
         over = np.linalg.norm(first(model, theta), axis=1).max() / bound
         rows[p] = {"over": over, "second": np.sqrt(np.mean(both**2))}
     return pd.DataFrame(rows).T.rename_axis("points")
