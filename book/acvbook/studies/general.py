@@ -96,12 +96,6 @@ def over_settings(data, rng, gammas, n_draws):
     return pd.concat(tables, names=["scaling", "width"])
 
 
-def over_folds(model, rng, n_draws):
-    """The same for a model without unlabelled points, whose folds alone are drawn."""
-    draws = [acv.folds.k_fold(model.n_sites, 20, rng) for _ in range(n_draws)]
-    return pd.concat({n: _all_of(model, folds) for n, folds in enumerate(draws)}, names=["draw"])
-
-
 def _all_of(model, folds):
     results = on_folds(model, folds, LADDER)
     return agreement(model, results).join([expansions(model, results), discrepancies(results)])

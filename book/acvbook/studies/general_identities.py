@@ -1,10 +1,10 @@
-"""What Zhu and Liu (2021) print as equalities and bounds, on a case small enough to differentiate.
+"""What Zhu and Liu (2021) print as equalities and bounds, on cases small enough to differentiate.
 
-Points on a line with a constant: logistic loss, all pairs, ridge. F of Eq. 2 is written out here
-once more, so that its normalisers can be held fixed, as the theorems tacitly do, or be the sums of
-weights that they are. theta_hat(w) is differentiated by differences of fits, of sixth order.
+F of Eq. 2 is written out here once more, so that its normalisers can be held fixed, as the theorems
+tacitly do, or be the sums of weights that they are.
 """
 
+import itertools
 from typing import NamedTuple
 
 import autograd.numpy as anp
@@ -14,12 +14,14 @@ from autograd import hessian, jacobian
 
 from .ladders import slopes
 
-STEP, NEWTON = 0.02, 30  # of the differences, in weights; the most steps of a fit
-CENTRAL = {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}  # a first derivative from f(ih) - f(-ih), over h
+STEP, NEWTON = 0.02, 8  # of differences of fits, in weights; steps of a fit
+CENTRAL = {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}  # derivative from f(ih) - f(-ih), over h: sixth order
 
 
 class Case(NamedTuple):
-    """X (p, 2), y (p,) of which the first s are labelled, and F's settings."""
+    """Points X (p, 2), of which the first s have a label of y (p,): logistic loss, all pairs with
+    affinity exp(-|x_i - x_j|^2 / 2), ridge.
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -29,104 +31,84 @@ class Case(NamedTuple):
     fixed: bool = True  # normalisers s and p, or the sums of weights
 
     def single(self, theta, i):
-        """Loss of point i."""
         return anp.logaddexp(0.0, -self.y[i] * anp.dot(self.X[i], theta))
 
     def pair(self, theta, i, j):
-        """Loss of points i and j, manifold term with affinity exp(-|x_i - x_j|^2 / 2)."""
-        apart = anp.sum((self.X[i] - self.X[j]) ** 2, axis=-1)
-        return anp.exp(-apart / 2) * anp.dot(self.X[i] - self.X[j], theta) ** 2
+        gap = self.X[i] - self.X[j]
+        return anp.exp(-anp.sum(gap**2, axis=-1) / 2) * anp.dot(gap, theta) ** 2
 
     def F(self, theta, w):
-        """Eq. 2, of weights w (p,)."""
-        p, s = len(self.X), self.s
-        every = np.arange(p)
+        """Eq. 2 for weights w (p,)."""
+        every, labelled = np.arange(len(w)), np.arange(self.s)
+        total, total_s = (len(w), self.s) if self.fixed else (anp.sum(w), anp.sum(w[: self.s]))
         pairs = anp.dot(w, anp.dot(self.pair(theta, every[:, None], every), w))
-        total, total_s = (p, s) if self.fixed else (anp.sum(w), anp.sum(w[:s]))
-        single = anp.dot(w[:s], self.single(theta, np.arange(s))) / total_s
+        single = anp.dot(w[: self.s], self.single(theta, labelled))
         ridge = self.gamma_i * anp.sum(theta**2)
-        return single + self.gamma_p * pairs / total**2 + ridge
+        return single / total_s + self.gamma_p * pairs / total**2 + ridge
 
     def fit(self, w):
         """theta_hat(w), by Newton's method from 0."""
         theta = np.zeros(2)
         for _ in range(NEWTON):
-            move = np.linalg.solve(hessian(self.F)(theta, w), jacobian(self.F)(theta, w))
-            theta = theta - move
-            if abs(move).max() < 1e-15:
-                break
+            theta = theta - np.linalg.solve(hessian(self.F)(theta, w), jacobian(self.F)(theta, w))
         return theta
 
+    def shares(self, theta, sites):
+        """What each of some points adds to F, its pairs counted from both ends: (n,)."""
+        p = len(self.X)
+        pairs = anp.sum(self.pair(theta, sites[:, None], np.arange(p)), axis=1)
+        own = anp.where(sites < self.s, self.single(theta, sites), 0.0) / self.s
+        return own + 2 * self.gamma_p / p**2 * pairs
 
-def case(p, rng, share=0.5, **settings):
-    """A `Case` of p points of which a share is labelled; features are bounded."""
+
+def case(p, rng):
+    """A `Case` of p points, half of them labelled; features are bounded."""
     x = np.clip(rng.standard_normal(p), -2.0, 2.0)
     y = np.where(rng.random(p) < 1 / (1 + np.exp(-2.0 * x)), 1.0, -1.0)
-    return Case(np.column_stack([x, np.ones(p)]), y, round(share * p), **settings)
+    return Case(np.column_stack([x, np.ones(p)]), y, p // 2)
 
 
 def first(model, theta):
     """dtheta/dw_i of Theorem 3.1 as printed, at w = 1, of all points: (p, 2)."""
-    H = hessian(model.F)(theta, np.ones(len(model.X)))
-    return -np.linalg.solve(H, _pulls(model, theta, np.arange(len(model.X))).T).T
-
-
-def _pulls(model, theta, sites):
-    """What Theorem 3.1 applies the inverse of H to, of some points: (n, 2)."""
-    return jacobian(lambda t: _shares(model, t, sites))(theta)
-
-
-def _shares(model, theta, sites):
-    """What each of some points adds to F, its pairs counted from both ends: (n,)."""
-    p, labelled = len(model.X), sites < model.s
-    pairs = anp.sum(model.pair(theta, sites[:, None], np.arange(p)), axis=1)
-    own = anp.where(labelled, model.single(theta, sites), 0.0) / model.s
-    return own + 2 * model.gamma_p / p**2 * pairs
+    every = np.arange(len(model.X))
+    H = hessian(model.F)(theta, np.ones(len(every)))
+    return -np.linalg.solve(H, jacobian(model.shares)(theta, every).T).T
 
 
 def second(model, theta, pairs):
     """d^2 theta/dw_i dw_j of Theorem 4.1 as printed, at w = 1, of pairs of points: (n, 2)."""
-    ones, p, moves = np.ones(len(model.X)), len(model.X), first(model, theta)
+    ones, moves, sites = np.ones(len(model.X)), first(model, theta), np.unique(pairs)
     H, T = hessian(model.F)(theta, ones), jacobian(hessian(model.F))(theta, ones)
-    sites = np.unique(pairs)
-    G = dict(zip(sites, jacobian(lambda t: _pulls(model, t, sites))(theta), strict=True))
-    own = 2 * model.gamma_p / p**2 * jacobian(model.pair)(theta, *np.transpose(pairs))
+    G = dict(zip(sites, jacobian(jacobian(model.shares))(theta, sites), strict=True))
+    both = 2 * model.gamma_p / len(ones) ** 2 * jacobian(model.pair)(theta, *np.transpose(pairs))
     right = [
-        g + G[i] @ moves[j] + G[j] @ moves[i] + moves[i] @ (T @ moves[j])
-        for g, (i, j) in zip(own, pairs, strict=True)
+        own + G[i] @ moves[j] + G[j] @ moves[i] + moves[i] @ (T @ moves[j])
+        for own, (i, j) in zip(both, pairs, strict=True)
     ]
     return -np.linalg.solve(H, np.transpose(right)).T
 
 
 def measured(model, *sites):
-    """The same derivatives, one site or two, by differences of fits."""
-    if len(sites) == 1:
-        ways = [(step,) for step in (-3, -2, -1, 1, 2, 3)]
-    else:
-        ways = [(a, b) for a in (-3, -2, -1, 1, 2, 3) for b in (-3, -2, -1, 1, 2, 3)]
+    """The same derivatives in the weights of one site, or of two, by differences of fits."""
     total = 0.0
-    for way in ways:
+    for steps in itertools.product((-3, -2, -1, 1, 2, 3), repeat=len(sites)):
         w = np.ones(len(model.X))
-        factor = 1.0
-        for site, step in zip(sites, way, strict=True):
-            w[site] += step * STEP
-            factor *= np.sign(step) * CENTRAL[abs(step)] / STEP
+        w[list(sites)] += np.array(steps) * STEP
+        factor = np.prod([np.sign(k) * CENTRAL[abs(k)] / STEP for k in steps])
         total = total + factor * model.fit(w)
     return total
 
 
 def gaps(rng, p=12):
-    """Relative distance of Theorems 3.1 and 4.1 from the derivatives, normalisers held fixed and
-    as they are (`moving`), worst of a labelled and an unlabelled point and of both: a dict.
+    """Relative distance of Theorems 3.1 and 4.1 from the derivatives, normalisers held `fixed` and
+    `moving` as they are, for the first point, which has a label, and the last: a dict.
     """
-    model, found = case(p, rng), {}
+    model, found, last = case(p, rng), {}, p - 1
     for name, kind in {"fixed": model, "moving": model._replace(fixed=False)}.items():
         theta = kind.fit(np.ones(p))
-        moves = first(kind, theta)
-        one = [_apart(moves[i], measured(kind, i)) for i in (0, p - 1)]
-        found[f"first.{name}"] = max(one)
-        (both,) = second(kind, theta, [(0, p - 1)])
-        found[f"second.{name}"] = _apart(both, measured(kind, 0, p - 1))
+        moves, (both,) = first(kind, theta), second(kind, theta, [(0, last)])
+        found[f"first.{name}"] = max(_apart(moves[i], measured(kind, i)) for i in (0, last))
+        found[f"second.{name}"] = _apart(both, measured(kind, 0, last))
     return found
 
 
@@ -134,26 +116,22 @@ def _apart(printed, true):
     return float(np.linalg.norm(printed - true) / np.linalg.norm(true))
 
 
-def bounds(rng, sizes=(25, 50, 100)):
-    """Lemmas 4.2 and 4.3 against the number of points, half of them labelled, one row a size.
-
-    over: the largest |dtheta/dw_i| over Lemma 4.2's bound, its constants computed; second: the
-    root mean square |d^2 theta/dw_i dw_j| of ten pairs of labelled points.
+def bounds(rng, sizes=(25, 100)):
+    """By number of points: over, the largest |dtheta/dw_i| over Lemma 4.2's bound, its constants
+    computed; second, the root mean square d^2 theta/dw_i dw_j of pairs of labelled points.
     """
     rows = {}
     for p in sizes:
-        model = case(p, rng)
+        model, every = case(p, rng), np.arange(p)
         theta = model.fit(np.ones(p))
         sigma = np.linalg.eigvalsh(hessian(model.F)(theta, np.ones(p)))[0]
-        every = np.arange(p)
-        slope = abs(jacobian(model.single)(theta, every[: model.s]))
+        slope = jacobian(model.single)(theta, every[: model.s])
         pulls = jacobian(model.pair)(theta, every[:, None], every)
         c_s, c_p = (np.linalg.norm(g, axis=-1).max() for g in (slope, pulls))
-        bound = c_s / model.s + 2 * c_p * model.gamma_p / p
-        moves = np.linalg.norm(first(model, theta), axis=1)
-        both = second(model, theta, [(i, i + 1) for i in range(10)])
-        over = moves.max() / (bound / sigma)
-        rows[p] = {"over": over, "second": np.sqrt(np.mean(np.square(both)))}
+        bound = (c_s / model.s + 2 * c_p * model.gamma_p / p) / sigma
+        both = second(model, theta, [(i, i + 1) for i in range(model.s - 1)])
+        over = np.linalg.norm(first(model, theta), axis=1).max() / bound
+        rows[p] = {"over": over, "second": np.sqrt(np.mean(both**2))}
     return pd.DataFrame(rows).T.rename_axis("points")
 
 
@@ -165,20 +143,16 @@ def lemmas(rng, n_draws):
 
 
 def not_quadratic(epsilons, n_places=400):
-    """Corollary 5.1: t-ACV on the quadratic F~ against t-CV on F, which is nowhere farther from it
-    than epsilon, one fold, one parameter, evaluation loss theta; the largest error over places.
+    """Corollary 5.1, one parameter, evaluation loss theta: the largest distance of the optimum b of
+    a quadratic F~ from that of F = F~ + epsilon sin^3(theta / epsilon^(1/3)) next to it, over b.
 
-    F~ = (theta - b)^2 / 2 and F = F~ + epsilon sin^3(theta / epsilon^(1/3)): at theta = 0, where
-    the expansion is, they agree to second order, and the third derivative is bounded for all
-    epsilon. The refit is taken to the optimum next to b.
+    At 0, where the expansion is, both agree to second order; F's third derivative is bounded.
     """
-    errors = []
+    errors = {}
     for epsilon in epsilons:
         k = epsilon ** (-1 / 3)
-        worst = 0.0
-        for b in 1.0 + np.linspace(0.0, 2.0 * np.pi / k, n_places):
-            theta = b + np.linspace(-1.0, 1.0, 801) * 4.0 * epsilon * k
-            F = (theta - b) ** 2 / 2 + epsilon * np.sin(k * theta) ** 3
-            worst = max(worst, abs(theta[np.argmin(F)] - b))
-        errors.append(worst)
-    return pd.DataFrame({"error": errors}, pd.Index(epsilons, name="epsilon"))
+        move = np.linspace(-4.0, 4.0, 801) * epsilon * k
+        b = 1.0 + np.linspace(0.0, 2.0 * np.pi / k, n_places)[:, None]
+        F = move**2 / 2 + epsilon * np.sin(k * (b + move)) ** 3
+        errors[epsilon] = abs(move[F.argmin(axis=1)]).max()
+    return pd.DataFrame({"error": errors}).rename_axis("epsilon")

@@ -98,28 +98,20 @@ def pairs(fold):
 
 
 def one_split(model, training, seed, fold, damping=DAMPING):
-    """Losses of the pairs inside one fold: a DataFrame with `full`,
-    `retrained` and one column a rung; and the distances of params from the retrained ones.
-    """
+    """Losses of the pairs inside one fold, by `full`, `retrained` and every rung."""
     full = fitted(model, training, seed, damping)
-    (one,) = _compared(model, training, seed, full, acv.Folds([fold]))
-    return one
+    (losses,) = _losses(model, training, seed, full, acv.Folds([fold]))
+    return losses
 
 
-def _compared(model, training, seed, full, folds):
-    """(losses, moves) of each fold, see `one_split`."""
+def _losses(model, training, seed, full, folds):
+    """Those of each fold, see `one_split`."""
     params = predicted(model, full, folds)
-    params |= {
-        "full": np.tile(full.params, (len(folds), 1)),
-        "retrained": retrained(model, training, seed, folds),
-    }
+    params["full"] = np.tile(full.params, (len(folds), 1))
+    params["retrained"] = retrained(model, training, seed, folds)
     for row, fold in enumerate(folds):
-        own = {name: rows[row] for name, rows in params.items()}
-        losses = {name: model.pair_losses(p, fold)[pairs(fold)] for name, p in own.items()}
-        yield (
-            pd.DataFrame(losses),
-            {name: full.standard_errors_between(p, own["retrained"]) for name, p in own.items()},
-        )
+        own = {name: model.pair_losses(p[row], fold)[pairs(fold)] for name, p in params.items()}
+        yield pd.DataFrame(own)
 
 
 def over_splits(model, training, seeds, rng, n_splits=None, n_people=2):
@@ -128,8 +120,8 @@ def over_splits(model, training, seeds, rng, n_splits=None, n_people=2):
     for seed in seeds:
         full = fitted(model, training, seed)
         folds = acv.folds.leave_group_out(model.person, per_fold=n_people, rng=rng)[:n_splits]
-        for split, one in enumerate(_compared(model, training, seed, full, folds)):
-            rows.append({"split": split, "seed": seed} | agreement(*one))
+        for split, one in enumerate(_losses(model, training, seed, full, folds)):
+            rows.append({"split": split, "seed": seed} | agreement(one))
     return pd.DataFrame(rows).set_index(["split", "seed"])
 
 
@@ -139,18 +131,12 @@ def by_rung(table, name):
     return columns.rename(columns=lambda column: column.removeprefix(f"{name}."))
 
 
-def agreement(losses, moves):
-    """Pearson's R of losses and of their differences, each rung against retraining;
-    parameter errors in the metric.
-
-    size: the slope of predicted on actual differences, a line through 0.
-    """
+def agreement(losses):
+    """Pearson's R of losses and of their differences, each rung against retraining."""
     row, actual = {}, losses.retrained - losses.full
     for rung in NAMES:
         row[f"r_loss.{rung}"] = correlation(losses[rung], losses.retrained)
         row[f"r_difference.{rung}"] = correlation(losses[rung] - losses.full, actual)
-        row[f"size.{rung}"] = float((losses[rung] - losses.full) @ actual / (actual @ actual))
-        row[f"theta.{rung}"] = float(moves[rung])
     return row
 
 
