@@ -14,7 +14,6 @@ conclusion?" has the proof; the numbers of its steps are given here.
 """
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from scipy.special import expit
 
 from ..folds import WHOLE, Folds
 from ..methods.exact import exact
+from ..models import GLM
 from ..parallel import pieces
 from .certify.regressions import Regression
 from .certify.verified import UNIT, UP, NotCertified, gamma, norms
@@ -87,7 +87,9 @@ class _Slopes:
         moves = np.array([low, high, turns])
         rests = self.weights * (self._mean(self.eta + moves) - self.mean - self.curvature * moves)
         slips = self.slips(low, high)
-        return np.minimum(rests.min(axis=0), 0.0) - slips, np.maximum(rests.max(axis=0), 0.0) + slips
+        return np.minimum(rests.min(axis=0), 0.0) - slips, np.maximum(
+            rests.max(axis=0), 0.0
+        ) + slips
 
     def quotients(self, low, high):
         """(middle, half width) of the range of D(a) / a^2 = bend / 2 + a / 6 (a third slope)."""
@@ -120,17 +122,25 @@ class _Terms:
     def __init__(self, family, slopes, ends, radius, rows):
         self.family, self.rows, self.radius = family, rows, radius
         low, high, inner_low, inner_high = ends
-        least, most = np.minimum(low, inner_low), np.maximum(high, inner_high)
-        self.middle, self.half = slopes.quotients(least, most)
+        self.middle, self.half = slopes.quotients(low, high)
         self.falls, self.rises = slopes.rests(low, high)
-        inner_falls, inner_rises = slopes.rests(inner_low, inner_high)
-        bent = slopes.weights * slopes.curvature
-        slips = slopes.slips(least, most)
-        together = slopes.at(inner_high), -slopes.at(inner_low)
+        falls, rises = slopes.rests(inner_low, inner_high)
+        slope, bent = slopes.slope, slopes.weights * slopes.curvature
+        slips = slopes.slips(np.minimum(low, inner_low), np.maximum(high, inner_high))
+        inner = np.array([inner_low, inner_high])
+        squares = np.max(inner**2, axis=0)
         apart = (
-            np.maximum(slopes.slope + bent * inner_high, -inner_falls),
-            np.maximum(-slopes.slope - bent * inner_low, inner_rises),
+            np.maximum(slope + bent * inner_high, -falls),
+            np.maximum(-slope - bent * inner_low, rises),
         )
+        together = []
+        for sign, rest in ((1.0, -falls), (-1.0, rises)):
+            back = sign * self.middle - self.half
+            turn = np.clip(-0.5 * sign * bent / np.where(back < 0.0, back, -TINY), *inner)
+            places = np.array([*inner, turn])
+            peaks = (sign * (slope + bent * places) + back * places**2).max(axis=0)
+            together.append(np.maximum(peaks, rest + np.maximum(back, 0.0) * squares))
+        slips = slips + 8.0 * UNIT * (np.abs(self.middle) + self.half) * squares
         free = 1.0 * family.free
         self.ways = []
         for boxed in (family.heavy, np.ones(len(free), bool))[: family.ways]:
@@ -151,6 +161,8 @@ class _Terms:
         products = vectors @ family.u.T
         sizes = np.abs(products)
         found = np.full((2, 2, len(vectors)), np.inf)
+        if not family.k:
+            found[1] = 0.0
         i, j = family.pairs
         for boxed, tops in self.ways:
             quadratic = not boxed.all()
@@ -255,7 +267,7 @@ class _Family:
         first = np.inf
         for turn in range(ROUNDS):
             found, size = self._map(boxes, radius)
-            if not (np.isfinite(found).all() and size <= 20.0 * first):
+            if not (np.isfinite(found).all() and size <= 3.0 * first):
                 return lost
             first = size if turn == 0 else first
             if turn and size < radius and (found < boxes).all():
@@ -321,11 +333,15 @@ class _Family:
         hessian = self.u.T @ (self.u * change[:, None]) + np.eye(len(c))
         v = np.linalg.solve(hessian, c)
         doubt = (self.all * np.abs(change)) @ self.sizes**2 + self.off
-        doubt += 4.0 * (slopes.slips(*ends[:2] * 0.0) + self.slopes.slips(*ends[:2] * 0.0)) @ (
-            self.sizes**2
+        doubt += (
+            4.0
+            * (slopes.slips(*ends[:2] * 0.0) + self.slopes.slips(*ends[:2] * 0.0))
+            @ (self.sizes**2)
         )
         length = UP * norms(v)
-        bound = terms.bounds(v[None])[0, 0, 0] + length * noise + self.few * length * norms(gradient)
+        bound = (
+            terms.bounds(v[None])[0, 0, 0] + length * noise + self.few * length * norms(gradient)
+        )
         bound += (norms(hessian @ v - c) + (doubt + self.few) * length) * terms.radius
         return bool(v @ gradient - UP * bound > 0.0)
 
@@ -344,3 +360,62 @@ class _Family:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.excludes(c, middle) else (middle, high)
         return UP * high
+
+    def doubt_of(self, c, doubts, start, slack):
+        """How far rounding leaves c'(params - start) + c'delta open."""
+        lengths = norms(self.b.T) * self.radius + np.abs(self.point) + np.abs(start[0])
+        found = lengths @ (doubts + self.few * np.abs(c))
+        return UP * (found + self.few * norms(np.abs(self.b) @ np.abs(c)) * self.radius)
+
+    def split(self, fit):
+        """The sets without the most dangerous free row, and those with it, refitted."""
+        if not self.k:
+            raise NotCertified("a refit has no bound")
+        row = self.used[np.argmax(np.where(self.free, self.danger, -1.0))]
+        free = self.every.copy()
+        free[row] = False
+        kept = copy.copy(self)
+        kept.choose(free, self.k)
+        return [kept, _Family(self.problem, fit, [*self.dropped, row], free, self.k - 1)]
+
+
+def proved(fit: Any, slope: np.ndarray, k: int, least: float) -> float:
+    """Above what dropping any k rows adds to slope'params, or inf; close to `least` if it can be.
+
+    slope (D,); least: what some set is found to add. A family of sets of which nothing is proved is
+    split by its most dangerous row (step 7).
+
+    Raises NotCertified for other models than logistic and Poisson regressions.
+    """
+    problem = regression(fit)
+    columns = problem.model.columns
+    c = columns.standard_gradient(slope)
+    doubts = np.abs(columns.outward(np.eye(len(c)))) @ np.abs(slope)
+    doubts *= 4.0 * gamma(2 * len(c))
+    start, slack = problem.inward(fit.params[None])
+    most = least
+    with np.errstate(all="ignore"):
+        open_ = [_Family(problem, fit, [], problem.model.observed.copy(), k)]
+        for _ in range(SPLITS):
+            if not open_:
+                return most
+            family = open_.pop()
+            if not np.isfinite(family.radius):
+                open_ += family.split(fit)
+                continue
+            ahead = c @ (family.point - start[0]) + family.doubt_of(c, doubts, start, slack)
+            most = max(most, UP * (ahead + family.bound(c, max(least, most) - ahead)))
+    return np.inf
+
+
+def regression(fit: Any) -> Regression:
+    """The problem of a model whose subsets can be bounded. Raises NotCertified for others."""
+    model = fit.model
+    name = model.family.name if type(model) is GLM else type(model).__name__
+    if name in ("logistic", "poisson", "poisson rate") and not model.site_penalty:
+        return Regression(fit)
+    remedy = "leave certify out, and read `exact`, which bounds it from below"
+    if name == "gaussian":
+        remedy = "of least squares, bounds are those of Rubinstein and Hopkins (2025); or " + remedy
+    kinds = "logistic and Poisson GLMs without site_penalty"
+    raise NotCertified(f"{name}: what any k rows can do is proved for {kinds}: {remedy}")
