@@ -117,6 +117,16 @@ def most_influential(
     stepped = newton_step(fit, together).params[0]
     refitted = exact(fit, together).params[0] if verify or certify else None
     effect = float("nan") if refitted is None else float(phi(refitted)) - value
+    bound = float("nan")
+    if certify:
+        bound, better, _ = proved(fit, slope, k, effect)
+        if better is not None:  # of the sets that were refitted for the proof
+            method, sites, together = "proof", better, Folds([better])
+            path = np.cumsum(psi[sites])
+            linear = path[-1]
+            stepped = newton_step(fit, together).params[0]
+            refitted = exact(fit, together).params[0]
+            effect = float(phi(refitted)) - value
     return Influence(
         method=method,
         sites=sites,
@@ -128,7 +138,7 @@ def most_influential(
         path=path,
         psi=psi,
         params=refitted,
-        bound=proved(fit, slope, k, effect) if certify else float("nan"),
+        bound=max(bound, effect) if certify else bound,
     )
 
 
@@ -151,7 +161,7 @@ def robustness_interval(
     low, high = 0, int(flips[0]) + 1 if flips.size else k + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if proved(fit, sign * slope, middle, (1.0 - NUDGE) * abs(value)) < abs(value):
+        if proved(fit, sign * slope, middle, (1.0 - NUDGE) * abs(value))[0] < abs(value):
             low = middle
         else:
             high = middle
