@@ -44,11 +44,13 @@ def highest(matrices: np.ndarray) -> np.ndarray:
     """
     if not np.isfinite(matrices).all():
         return np.full(len(matrices), np.inf)
+    dim = matrices.shape[-1]
     sizes = np.abs(matrices).sum(axis=(1, 2)) + TINY
-    tops = np.maximum(np.linalg.eigvalsh(matrices)[:, -1], 0.0) + 1e-12 * sizes
+    slack = gamma(dim) * dim * sizes
+    tops = np.maximum(np.linalg.eigvalsh(matrices)[:, -1], 0.0) + 16.0 * slack
     rest = -matrices
     diagonal = np.einsum("mii->mi", rest)
-    diagonal += (tops - 4.0 * gamma(matrices.shape[-1]) * (tops + sizes))[:, None]
+    diagonal += (tops - 8.0 * slack)[:, None]
     try:
         np.linalg.cholesky(rest)
     except np.linalg.LinAlgError:
@@ -310,14 +312,14 @@ class _Family:
     def bound(self, c: np.ndarray, least: float) -> float:
         """Above c'delta of all paths, not much above `least` if this can be proved."""
         c = self.b @ c
-        top = UP * norms(c) * self.radius
+        top = float(UP * norms(c) * self.radius)
         if not np.isfinite(top) or top <= least:
             return top
-        low = max(least, 1e-6 * top)
+        low = float(max(least, 1e-6 * top))
         gap = 2e-4 * low
         while low + gap < top and not self.excludes(c, low + gap):
             low, gap = low + gap, 2.0 * gap
-        high = min(low + gap, top)
+        high = float(min(low + gap, top))
         while high - low > max(4e-4 * low, gap / 16.0):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.excludes(c, middle) else (middle, high)
@@ -356,7 +358,8 @@ def proved(
     doubts = np.abs(columns.outward(np.eye(len(c)))) @ np.abs(slope)
     doubts = 4.0 * gamma(4 * len(c)) * (doubts + np.abs(c))
     start, slack = problem.inward(fit.params[None])
-    best, most, effect = None, least, least
+    best: np.ndarray | None = None
+    most, effect = max(least, 0.0), least
     with np.errstate(all="ignore"):
         length = float(problem.whole.dual(c[None])[0])
         slack = float(np.max(slack)) * length + np.abs(start[0]) @ doubts

@@ -90,6 +90,15 @@ add(
         nan=lambda p: np.nan * p[0],
     ),
 )
+add(
+    "robustness_interval",
+    acv.robustness_interval,
+    {"fit": FIT, "phi": lambda p: p[0], "k": 2},
+    less="k: one, bool",
+    phi=odd.always(
+        "refuse", None_=None, number=1.0, vector=lambda p: p, curved=lambda p: p[0] ** 3
+    ),
+)
 
 
 def ridge_of(alpha):
