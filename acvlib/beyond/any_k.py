@@ -396,6 +396,8 @@ def regression(fit: Any) -> Regression:
     name = model.family.name if type(model) is GLM else type(model).__name__
     if name in ("logistic", "poisson", "poisson rate") and not model.site_penalty:
         return Regression(fit)
+    if type(model) is GLM and model.site_penalty:
+        name = f"site_penalty = {model.site_penalty:g}"
     remedy = "leave certify out, and read `exact`, which bounds it from below"
     if name == "gaussian":
         remedy = "of least squares, bounds are those of Rubinstein and Hopkins (2025); or " + remedy

@@ -45,7 +45,7 @@ class Influence:
     the sum of the psi, by a Newton step, and by a refit (nan unless it was asked for); path (k,):
     changes as sites leave one by one, by refits of the greedy search or as sums of psi; psi
     (n_sites,): of each site alone at the fit, nan where missing; params (D,): those of the refit;
-    bound: proved to be above what any k sites or fewer add to phi, inf where nothing is proved, nan
+    bound: proved to be above what any k sites or fewer add to phi, inf where nothing is proved, None
     unless it was asked for.
     """
 
@@ -60,7 +60,7 @@ class Influence:
     path: np.ndarray = field(repr=False)
     psi: np.ndarray = field(repr=False)
     params: np.ndarray | None = field(repr=False)
-    bound: float = float("nan")
+    bound: float | None = None
 
 
 @declared
@@ -117,7 +117,7 @@ def most_influential(
     stepped = newton_step(fit, together).params[0]
     refitted = exact(fit, together).params[0] if verify or certify else None
     effect = float("nan") if refitted is None else float(phi(refitted)) - value
-    bound = float("nan")
+    bound = None
     if certify:
         bound, better, _ = proved(fit, slope, k, effect)
         if better is not None:  # of the sets that were refitted for the proof
@@ -138,7 +138,7 @@ def most_influential(
         path=path,
         psi=psi,
         params=refitted,
-        bound=max(bound, effect) if certify else bound,
+        bound=None if bound is None else max(bound, effect),
     )
 
 
@@ -152,10 +152,10 @@ def robustness_interval(
     the sign by leaving; the smallest found, by a greedy search, that do, None if k do not). If they
     differ by one, the second is the answer. Raises as `most_influential` with certify=True does.
     """
-    sign = -np.sign(phi(fit.params))
+    value, slope = _slope(phi, fit.params)
+    sign = -np.sign(value)
     search = most_influential(fit, lambda params: sign * phi(params), k, "greedy")
     observed = int(observed_mask(fit.model.n_sites, fit.derivatives.defaults.observed).sum())
-    value, slope = _slope(phi, fit.params)
     _check_provable(fit, phi, value, slope, k, observed)
     flips = np.flatnonzero(search.path >= abs(value))
     low, high = 0, int(flips[0]) + 1 if flips.size else k + 1

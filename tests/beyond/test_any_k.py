@@ -145,6 +145,9 @@ def test_what_cannot_be_proved_is_refused():
     probit = acv.fit(GLM(X, y, "probit", penalty=1.0))
     with pytest.raises(acv.NotCertified, match="probit: .* logistic and Poisson GLMs"):
         acv.robustness_interval(probit, lambda p: p[0], 2)
+    mean = acv.fit(GLM(X, y, "logistic", site_penalty=0.1))
+    with pytest.raises(acv.NotCertified, match="site_penalty = 0.1: "):
+        acv.most_influential(mean, lambda p: p[0], 2, certify=True)
     separable = GLM(np.arange(12.0)[:, None], np.arange(12) > 5)
     with pytest.raises(ValueError, match="penalty"):
         acv.most_influential(acv.fit(separable), lambda p: p[1], 2, certify=True)

@@ -93,7 +93,7 @@ add(
 add(
     "robustness_interval",
     acv.robustness_interval,
-    {"fit": FIT, "phi": lambda p: p[0], "k": 2},
+    {"fit": acv.fit(replace(GLM, site_penalty=0.0)), "phi": lambda p: p[0], "k": 2},
     less="k: one, bool",
     phi=odd.always(
         "refuse", None_=None, number=1.0, vector=lambda p: p, curved=lambda p: p[0] ** 3
