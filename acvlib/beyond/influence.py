@@ -45,7 +45,7 @@ class Influence:
     the sum of the psi, by a Newton step, and by a refit (nan unless it was asked for); path (k,):
     changes as sites leave one by one, by refits of the greedy search or as sums of psi; psi
     (n_sites,): of each site alone at the fit, nan where missing; params (D,): those of the refit;
-    bound: proved to be above what any k sites or fewer add to phi, inf where nothing is proved, None
+    bound: above what any k sites or fewer add to phi, proved; inf where nothing is proved, None
     unless it was asked for.
     """
 
