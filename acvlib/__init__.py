@@ -22,7 +22,7 @@ leave_future_out     each window of a series given its past
 check_result         which folds not to trust: refit_unreliable mends them, certify proves bounds
 compare_methods      a table of results of one model; compare_models, of several on the same folds
 choose, tune         which of several models; which hyperparameters
-most_influential     which sites a conclusion rests on
+most_influential     which sites a conclusion rests on; robustness_interval, how many it takes
 bootstrap            resamples by the same steps
 check_model          whether a model of your own is what methods take it for
 plots                pictures of results
@@ -73,7 +73,7 @@ _LAZY_NAMES = {
         ".beyond.choice": "choose",
         ".beyond.cv_gradient": "cv_gradient",
         ".beyond.from_scratch": "from_scratch",
-        ".beyond.influence": "most_influential",
+        ".beyond.influence": "most_influential robustness_interval",
         ".beyond.leave_future_out": "leave_future_out",
         ".beyond.tune": "tune",
         ".rows": "Examples",

@@ -29,6 +29,8 @@ from ..methods.ladder import newton_step
 from ..results import AFit
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
+from .any_k import proved, regression
+from .certify.verified import NotCertified
 
 NUDGE = 1e-3  # standard errors of phi, over which its gradient must agree with differences
 AGREED = 0.05
@@ -42,7 +44,9 @@ class Influence:
     the fit; standard_error: of phi, by the delta method; linear, newton, exact: changes of phi as
     the sum of the psi, by a Newton step, and by a refit (nan unless it was asked for); path (k,):
     changes as sites leave one by one, by refits of the greedy search or as sums of psi; psi
-    (n_sites,): of each site alone at the fit, nan where missing; params (D,): those of the refit.
+    (n_sites,): of each site alone at the fit, nan where missing; params (D,): those of the refit;
+    bound: above what any k sites or fewer add to phi, proved; inf where nothing is proved, None
+    unless it was asked for.
     """
 
     __repr__ = one_line
@@ -56,6 +60,7 @@ class Influence:
     path: np.ndarray = field(repr=False)
     psi: np.ndarray = field(repr=False)
     params: np.ndarray | None = field(repr=False)
+    bound: float | None = None
 
 
 @declared
@@ -65,6 +70,7 @@ def most_influential(
     k: int,
     method: Annotated[str, OneOf("one_shot", "greedy")] = "one_shot",
     verify: bool = True,
+    certify: bool = False,
 ) -> Influence:
     """Find the k sites whose removal raises phi(params) most; pass -phi for the other direction.
 
@@ -73,11 +79,15 @@ def most_influential(
     phi : a number, from params (D,) by autograd.numpy, as of `model.unpack(params)`
     method : "one_shot" takes the largest psi; "greedy" refits after each site, k refits
     verify : refit without all of them, for the exact effect
+    certify : prove a bound over all sets of at most k rows, of a logistic or Poisson `GLM` and a
+        phi that is linear: O(n^2) numbers for each of some ten maps, and more where sets are split
 
     Raises
     ------
+    NotCertified (a ValueError) : certify, of another model or a phi that is not linear
     ValueError : k is not less than the number of observed sites; phi does not change with params,
-        is not finite or has no gradient that differences confirm
+        is not finite or has no gradient that differences confirm; certify, of k as large as the
+        number of observed rows less that of params
     TypeError : an `EstimatingEquation`, or phi does not pass through autograd
     """
     fit.warn_unconverged("most_influential")
@@ -89,6 +99,8 @@ def most_influential(
     n_observed = int(observed.sum())
     k = check_whole("k", k, 1, n_observed - 1, f" of {n_observed} observed sites")
     value, slope = _slope(phi, fit.params)
+    if certify:
+        _check_provable(fit, phi, value, slope, k, n_observed)
     direction = fit.hessian.solve(slope)
     _check_slope(phi, fit.params, slope, direction)
     alone = leave_one_out(model.n_sites, observed)
@@ -102,7 +114,18 @@ def most_influential(
         linear = path[-1]
     together = Folds([sites])
     stepped = newton_step(fit, together).params[0]
-    refitted = exact(fit, together).params[0] if verify else None
+    refitted = exact(fit, together).params[0] if verify or certify else None
+    effect = float("nan") if refitted is None else float(phi(refitted)) - value
+    bound = None
+    if certify:
+        bound, better, _ = proved(fit, slope, k, effect)
+        if better is not None:  # of the sets that were refitted for the proof
+            method, sites, together = "proof", better, Folds([better])
+            path = np.cumsum(psi[sites])
+            linear = path[-1]
+            stepped = newton_step(fit, together).params[0]
+            refitted = exact(fit, together).params[0]
+            effect = float(phi(refitted)) - value
     return Influence(
         method=method,
         sites=sites,
@@ -110,11 +133,55 @@ def most_influential(
         standard_error=float(np.sqrt(slope @ direction)),
         linear=float(linear),
         newton=float(phi(stepped)) - value,
-        exact=float(phi(refitted)) - value if verify else float("nan"),
+        exact=effect,
         path=path,
         psi=psi,
         params=refitted,
+        bound=None if bound is None else max(bound, effect),
     )
+
+
+@declared
+def robustness_interval(
+    fit: AFit, phi: Callable[[np.ndarray], float], k: int
+) -> tuple[int, int | None]:
+    """How many rows decide the sign of a linear phi(params) of a logistic or Poisson `GLM`.
+
+    Returns (the largest number, up to k, of which it is proved that no so many rows or fewer change
+    the sign by leaving; the smallest found, by a greedy search, that do, None if k do not). If they
+    differ by one, the second is the answer. Raises as `most_influential` with certify=True does.
+    """
+    value, slope = _slope(phi, fit.params)
+    sign = -np.sign(value)
+    search = most_influential(fit, lambda params: sign * phi(params), k, "greedy")
+    observed = int(observed_mask(fit.model.n_sites, fit.derivatives.defaults.observed).sum())
+    _check_provable(fit, phi, value, slope, k, observed)
+    flips = np.flatnonzero(search.path >= abs(value))
+    low, high = 0, int(flips[0]) + 1 if flips.size else k + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if proved(fit, sign * slope, middle, (1.0 - NUDGE) * abs(value))[0] < abs(value):
+            low = middle
+        else:
+            high = middle
+    return low, int(flips[0]) + 1 if flips.size else None
+
+
+def _check_provable(fit, phi, value, slope, k, n_observed):
+    """Raise for a model, a phi or a k of which no bound over all sets is known."""
+    regression(fit)
+    n_params = len(fit.params)
+    if k >= n_observed - n_params:
+        many = f"{n_observed} observed rows less {n_params} params"
+        raise ValueError(f"certify: k = {k} must be less than {many}: choose fewer")
+    draws = np.random.default_rng(0).standard_normal((3, n_params))
+    for step in draws * (1.0 + np.abs(fit.params)) * [[0.1], [1.0], [10.0]]:
+        point = fit.params + step
+        size = np.abs(slope) @ np.abs(step) + abs(value)
+        there, turned = _slope(phi, point)
+        bent = np.abs(turned - slope).max() / np.abs(slope).max()
+        if not max(abs(there - value - slope @ step) / size, bent) <= 1e-9:
+            raise NotCertified("certify: phi is not linear in params: bound a linear one in place")
 
 
 def _greedy(derivatives, fit, phi, k, observed):

@@ -21,6 +21,7 @@ NO_DOORS = {
     "models.EmptyState models.NoFiniteOptimum models.ImpossibleSequence plots.Style": RESULT,
     "fit_at fit_path derivatives_of": "parts of fit, for studies",
     "ladder": "the five methods, one after the other",
+    "robustness_interval": "most_influential with certify, for several k",
     "check_model difference_estimate": "of any model, that users write; they say whether it is one",
     "Folds folds.Folds folds.* weighting.*": FOLDS,
     "bootstrap.jackknife_params": "of the same weights as bootstrap.refits",

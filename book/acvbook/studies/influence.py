@@ -1,5 +1,6 @@
 """Which data decide: the one-shot answer, the greedy one and what refits say."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -131,3 +132,52 @@ def _factor(found, method):
     """The median factor, of either direction, between what was predicted and what a refit says."""
     ratio = found[f"{method}_exact"] / found[f"{method}_linear"]
     return np.exp(np.abs(np.log(ratio)).median())
+
+
+def wages(rng: np.random.Generator, n: int = 4000) -> Any:
+    """A fit of a yes or no on five skewed and related regressors, ridge 1."""
+    common = rng.standard_normal((n, 1))
+    X = 0.5 * common + rng.standard_normal((n, 5))
+    X[:, :2] = np.exp(0.5 * X[:, :2])
+    slopes = np.array([0.4, -0.3, 0.5, 0.2, 0.05])
+    y = rng.random(n) < 1.0 / (1.0 + np.exp(0.5 - X @ slopes))
+    return acv.fit(GLM(X, y, "logistic", penalty=1.0))
+
+
+def proofs(rng: np.random.Generator, n_draws: int, sizes: tuple[int, ...] = (10, 50)) -> Any:
+    """What is attained, what is proved and in how many seconds, of n_draws `wages`; a row each."""
+    rows = []
+    for own in rng.spawn(n_draws):
+        fit = wages(own)
+        rows += [_proof(fit, lambda p: p[1], k) for k in sizes]
+    return pd.DataFrame(rows)
+
+
+def breast_cancer(most: int) -> pd.DataFrame:
+    """The same of the first slope of scikit-learn's data at ridge 1, by k."""
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    fit = acv.fit(GLM((X - X.mean(axis=0)) / X.std(axis=0), y, "logistic", penalty=1.0))
+    rows = [_proof(fit, lambda p: p[1], k) for k in range(1, most + 1)]
+    return pd.DataFrame(rows).set_index("k")
+
+
+def weakest(rng: np.random.Generator) -> Setting:
+    """The slope of `wages` that fewest rows should flip."""
+    fit = wages(rng)
+    return Setting("wages", "sign of the last slope", 10, fit.model, fit, lambda p: p[5])
+
+
+def _proof(fit, phi, k):
+    start = time.process_time()
+    found = acv.most_influential(fit, phi, k, "greedy", certify=True)
+    attained, bound = found.exact / found.standard_error, found.bound / found.standard_error
+    seconds = time.process_time() - start
+    return {
+        "k": k,
+        "attained": attained,
+        "bound": bound,
+        "ratio": bound / attained,
+        "seconds": seconds,
+    }

@@ -90,6 +90,15 @@ add(
         nan=lambda p: np.nan * p[0],
     ),
 )
+add(
+    "robustness_interval",
+    acv.robustness_interval,
+    {"fit": acv.fit(replace(GLM, site_penalty=0.0)), "phi": lambda p: p[0], "k": 2},
+    less="k: one, bool",
+    phi=odd.always(
+        "refuse", None_=None, number=1.0, vector=lambda p: p, curved=lambda p: p[0] ** 3
+    ),
+)
 
 
 def ridge_of(alpha):

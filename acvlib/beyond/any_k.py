@@ -1,0 +1,405 @@
+"""The most that dropping any k rows of a regression can add to c'theta: a proof over all sets.
+
+While the rows of S fade, t = 0 to 1, the optimum moves from params by delta on a path with
+
+    grad F(params + delta) = t sum_S slope_n(eta_n + z_n'delta) z_n,   slope_n = loss_n'.
+
+A region of boxes, for the move of each row's score, and of a ball is mapped to what this equation
+says of its points. If that is inside, no path leaves the region. Within it no path reaches
+c'delta = t if some multiple of the equation has no solution there. Where nothing is proved of all
+sets, they are split: those with some row, refitted without it, and those that keep it; sets of one
+row more are refitted, and certified, one by one.
+
+Coordinates u = B z are those in which the Hessian is almost I. The chapter "Which data decide a
+conclusion?" has the proof; the numbers of its steps are given here.
+"""
+
+import copy
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from ..folds import WHOLE, Folds
+from ..methods.exact import exact
+from ..models import GLM
+from ..parallel import pieces
+from .certify import certify
+from .certify.regressions import Regression
+from .certify.verified import UNIT, UP, NotCertified, gamma, norms
+
+ROUNDS = 40  # maps of a region, at most
+WIDEST = 4.0  # a radius, over that of the first map, at which a region is given up
+AT_ONCE = 2**21  # numbers in memory together
+TINY = 1e-150
+FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
+FAMILIES = 4000  # of sets, at most
+SIGNS = np.array([[-1.0], [1.0], [-1.0], [1.0]])  # of boxes: down and up, out of a set and in it
+
+
+def highest(matrices: np.ndarray) -> np.ndarray:
+    """Bounds (m,) of the largest eigenvalues of symmetric matrices (m, D, D), from 0 up.
+
+    A Cholesky factor proves each. Source: Rump (2006), Theorem 2.3.
+    """
+    if not np.isfinite(matrices).all():
+        return np.full(len(matrices), np.inf)
+    dim = matrices.shape[-1]
+    sizes = np.abs(matrices).sum(axis=(1, 2)) + TINY
+    slack = gamma(dim) * dim * sizes
+    tops = np.maximum(np.linalg.eigvalsh(matrices)[:, -1], 0.0) + 16.0 * slack
+    rest = -matrices
+    diagonal = np.einsum("mii->mi", rest)
+    diagonal += (tops - 8.0 * slack)[:, None]
+    try:
+        np.linalg.cholesky(rest)
+    except np.linalg.LinAlgError:
+        return np.full(len(matrices), np.inf)
+    return UP * tops
+
+
+class _Slopes:
+    """Slopes of rows' losses around scores eta that are known up to a doubt (step 1)."""
+
+    def __init__(self, choices: bool, weights: Any, y: Any, eta: Any, doubt: Any):
+        self.choices, self.weights, self.y, self.eta, self.doubt = choices, weights, y, eta, doubt
+        self.mean = self._mean(eta)
+        variance = self.mean * expit(-eta) if choices else self.mean
+        self.curvature = weights * variance
+        self.bend = self.curvature * (1.0 - 2.0 * self.mean) if choices else self.curvature
+        self.slope = weights * (self.mean - y)
+        self.slip = self.slips(0.0 * eta, 0.0 * eta)
+
+    def _mean(self, eta):
+        return expit(eta) if self.choices else np.exp(eta)
+
+    def at(self, moves):
+        """Slopes where scores move so far."""
+        return self.weights * (self._mean(self.eta + moves) - self.y)
+
+    def slips(self, low, high):
+        """Above the rounding of all that is computed here for moves between low <= 0 <= high."""
+        sizes = np.maximum(-low, high)
+        doubt = 2.0 * self.doubt + 16.0 * UNIT * (1.0 + np.abs(self.eta) + sizes)
+        tops = 2.0 * self._mean(self.eta + high) * (2.0 + sizes)
+        return self.weights * (tops * doubt + 8.0 * UNIT * self.y)
+
+    def rests(self, low, high):
+        """The range of D(a) = slope(eta + a) - slope(eta) - curvature(eta) a, which has 0."""
+        turns = np.clip(-2.0 * self.eta, low, high) if self.choices else 0.0 * low
+        rests = [self.at(a) - self.slope - self.curvature * a for a in (low, high, turns)]
+        slips = self.slips(low, high)
+        return np.minimum.reduce([0.0 * low, *rests]) - slips, np.maximum.reduce(
+            [0.0 * low, *rests]
+        ) + slips
+
+    def quotients(self, low, high):
+        """(middle, half width) of the range of D(a) / a^2 = bend / 2 + a / 6 (a third slope)."""
+        ends = self._mean(self.eta + np.array([low, high]))
+        if self.choices:
+            ends *= 1.0 - ends
+            inside = (self.eta + low < 0.0) & (self.eta + high > 0.0)
+            least, most = ends.min(axis=0), np.where(inside, 0.25, ends.max(axis=0))
+            ends = np.array([least - 6.0 * least**2, most - 6.0 * most**2])
+            ends.sort(axis=0)
+            ends[1, (least < 1.0 / 12.0) & (most > 1.0 / 12.0)] = 1.0 / 24.0
+        upper = np.maximum(np.maximum(high * ends[1], low * ends[0]), 0.0) / 6.0
+        lower = np.minimum(np.minimum(high * ends[0], low * ends[1]), 0.0) / 6.0
+        half = 0.5 * (upper - lower) * self.weights + 4.0 * self.slips(low, high)
+        return 0.5 * self.bend + 0.5 * (upper + lower) * self.weights, half
+
+    def chords(self, low, high):
+        """Below [slope(eta + a) - slope(eta)] / a, for all a."""
+        ends = np.array([low, high])
+        rises = (np.abs(self.at(ends) - self.slope) - self.slips(low, high)) / np.abs(ends) / UP
+        near = self.curvature * (1.0 - 0.5 * np.abs(ends) - 4.0 * self.doubt - 1e-13)
+        return np.maximum(np.fmax(near, rises).min(axis=0), 0.0)
+
+
+class _Terms:
+    """What bounds v'delta, for delta of a region and any v: sums over rows of v'u_n times these."""
+
+    def __init__(self, family, slopes, boxes, radius, rows):
+        self.family, self.rows, self.radius = family, rows, radius
+        low, high, inner_low, inner_high = boxes * SIGNS
+        least, most = np.minimum(low, inner_low), np.maximum(high, inner_high)
+        self.middle, self.half = slopes.quotients(least, most)
+        self.falls, self.rises = slopes.rests(low, high)
+        falls, rises = slopes.rests(inner_low, inner_high)
+        slips = slopes.slips(least, most)
+        bent = slopes.curvature
+        apart = (
+            np.maximum(slopes.slope + bent * inner_high, -falls),
+            np.maximum(-slopes.slope - bent * inner_low, rises),
+        )
+        together = slopes.at(inner_high), -slopes.at(inner_low)
+        self.tops = [
+            [
+                family.free * np.maximum(np.where(boxed, a, b) + slips, 0.0)
+                for a, b in zip(apart, together, strict=True)
+            ]
+            for boxed in family.boxed
+        ]
+        b = family.sizes
+        doubts = family.largest(b * np.max(self.tops, axis=(0, 1))).sum()
+        doubts += b @ (self.rises - self.falls)
+        doubts += radius**2 * (b**3 @ (np.abs(self.middle) + self.half))
+        self.doubt = family.all * doubts + family.off * radius + family.noise
+
+    def bounds(self, vectors, own):
+        """Above -v'delta and v'delta, rows `own` out of the set and in it (2, 2, m) (step 2)."""
+        family = self.family
+        products = vectors @ family.u.T
+        sizes = np.abs(products)
+        found = np.full((2, 2, len(vectors)), np.inf)
+        places = np.arange(len(vectors)), own
+        i, j = family.pairs
+        for boxed, tops in zip(family.boxed, self.tops, strict=True):
+            squares = (self.rows[:, i] * self.rows[:, j] * ~boxed[:, None]).T
+            odd = products @ (squares * self.middle).T
+            even = sizes @ (squares * self.half).T
+            for side, sign in enumerate((-1.0, 1.0)):
+                raises = sign * products > 0.0
+                rest = np.where(raises[:, boxed], -self.falls[boxed], self.rises[boxed])
+                rest = (sizes[:, boxed] * rest).sum(axis=1)
+                if not boxed.all():
+                    forms = np.empty((len(vectors), *2 * vectors.shape[1:]))
+                    forms[:, i, j] = forms[:, j, i] = even - sign * odd
+                    rest += self.radius**2 * highest(forms)
+                values = sizes * np.where(raises, *tops)
+                mine = values[places]
+                values[places] = 0.0
+                best = family.largest(values)
+                total = rest + best.sum(axis=1)
+                both = [total, total + mine - best[:, 0]]
+                found[:, side] = np.minimum(found[:, side], both)
+        return UP * (found + UP * norms(vectors) * self.doubt)
+
+
+class _Family:
+    """The sets of at most k free rows, around params without the rows that were dropped."""
+
+    def __init__(self, problem: Regression, fit: Any, dropped: list, free: np.ndarray, k: int):
+        model = problem.model
+        fold = Folds([dropped]) if dropped else WHOLE
+        params = exact(fit, fold).params if dropped else fit.params[None]
+        self.point = point = problem.inward(params)[0][0]
+        weights = model.sample_weight.copy()
+        weights[dropped] = 0.0
+        self.used = used = np.flatnonzero(weights)
+        self.problem, self.dropped = problem, dropped
+        self.z, self.weights, self.y = problem.z[used], weights[used], model.y[used]
+        n, dim = self.z.shape
+        self.pairs = np.triu_indices(dim)
+        self.few = 4.0 * gamma(4 * dim)
+        self.all = 4.0 * gamma(n) + 8.0 * self.few
+        matrix, terms, error = problem.hessian(point, fold)
+        try:
+            self.b = np.linalg.inv(np.linalg.cholesky(matrix))
+        except np.linalg.LinAlgError:
+            raise NotCertified("the Hessian is not positive: use a penalty") from None
+        bound = norms(np.abs(self.b) @ np.sqrt(np.maximum(terms, np.diag(matrix)))) ** 2
+        off = norms((self.b @ matrix @ self.b.T - np.eye(dim)).ravel())
+        self.off = UP * (off + (error + self.few) * bound)
+        self.u = self.z @ self.b.T
+        self.sizes = UP * norms(np.abs(self.z) @ np.abs(self.b.T))
+        self.lengths = UP * (norms(self.u) + self.few * self.sizes)
+        offset = model.offset[used]
+        self.eta = self.z @ point + offset
+        self.doubt = gamma(dim) * (np.abs(self.z) @ np.abs(point) + np.abs(offset))
+        self.slopes, gradient, noise = self.near(np.zeros(dim))
+        self.noise = UP * (norms(gradient) + noise)
+        bent = self.slopes.curvature * self.lengths**2
+        heavy = bent > max(8.0 * bent.mean(), 0.1)
+        self.boxed = [heavy, heavy | True][: 2 if heavy.any() or n < 200 else 1]
+        self.danger = self.slopes.slope**2 * self.lengths**2 / np.maximum(1.0 - bent, 0.05)
+        self.every, self.free = free, free[used]
+        self.k = min(k, int(self.free.sum()))
+        self.boxes, self.radius = np.zeros((4, n)), np.inf
+
+    def settle(self) -> None:
+        """Look for a region of boxes (4, n) and a radius, which stays infinite without one."""
+        if self.k > 1:
+            self.boxes, self.radius = self._region()
+
+    def largest(self, values):
+        """The k largest of each row, of which the least comes first."""
+        least = values.shape[-1] - self.k
+        return np.partition(values, least)[..., least:]
+
+    def near(self, delta):
+        """(slopes, gradient in u, its noise) at params + B'delta."""
+        doubt = self.doubt + self.few * (norms(delta) * self.sizes + np.abs(self.eta))
+        eta = self.eta + self.u @ delta
+        slopes = _Slopes(self.problem.choices, self.weights, self.y, eta, doubt)
+        ridge = self.problem.ridge
+        gradient = slopes.slope @ self.u + self.b @ (ridge * (self.point + delta @ self.b))
+        pull = ridge * (np.abs(self.point) + np.abs(delta) @ np.abs(self.b))
+        noise = slopes.slip + self.all * self.weights * (slopes.mean + self.y)
+        noise = noise @ self.sizes + self.all * norms(np.abs(self.b) @ pull)
+        return slopes, gradient, UP * noise
+
+    def _region(self):
+        """(boxes (4, n), radius) that no path leaves; infinite where none is found (step 5)."""
+        boxes = np.zeros((4, len(self.u)))
+        radius, first = 0.0, np.inf
+        for _ in range(ROUNDS):
+            found, size = self._map(boxes, radius)
+            if not size <= WIDEST * first:
+                break
+            first = min(first, size)
+            if size < radius and (found < boxes).all():
+                for _ in range(3):
+                    boxes, radius = np.minimum(found, boxes), min(size, radius)
+                    found, size = self._map(boxes, radius)
+                return boxes, radius
+            found = np.maximum(found + 0.3 * np.maximum(found - boxes, 0.0), boxes) * 1.001
+            size = max(size + 0.3 * max(size - radius, 0.0), radius) * 1.001
+            boxes = found + 2e-3 * self.lengths * size + 1e-12
+            radius = 1.002 * size + 1e-12
+        return boxes, np.inf
+
+    def _map(self, boxes, radius):
+        """What the equation says of the points of a region: boxes, a radius (steps 2 to 4)."""
+        slopes = self.slopes
+        terms = _Terms(self, slopes, boxes, radius, self.u)
+        found = np.empty_like(boxes)
+        own = np.arange(len(self.u))
+        for rows in pieces(len(own), 1 + AT_ONCE // len(own)):
+            found[:, rows] = terms.bounds(self.u[rows], own[rows]).reshape(4, -1)
+        found += self.few * radius * self.sizes
+        found[2:] *= self.free
+        caps = np.minimum(boxes, self.lengths * radius) if radius else found
+        chords = slopes.chords(-boxes[0], boxes[1])
+        low, high = caps[2:] * SIGNS[:2]
+        most = np.maximum(-low, high)
+        ends = [slopes.slope * end + chords * end**2 for end in (low, high)]
+        gains = np.maximum(np.maximum(*ends), (chords - slopes.chords(low, high)) * most**2)
+        gains += most * slopes.slips(low, high)
+        gains = UP * self.largest(self.free * np.maximum(gains, 0.0)).sum()
+        lost = np.maximum(slopes.curvature - chords, 0.0)
+        share = 1.0 - highest((self.u.T @ (self.u * lost[:, None]))[None])[0] - self.off
+        share = (share - (self.all * lost + 4.0 * slopes.slip) @ self.sizes**2) / UP
+        if not (share > 0.0 and np.isfinite(found).all()):
+            return found, np.inf
+        radius = UP * (self.noise + np.sqrt(self.noise**2 + 4.0 * share * gains)) / (2.0 * share)
+        return np.minimum(found, self.lengths * radius), radius
+
+    def excludes(self, c: np.ndarray, level: float) -> bool:
+        """Whether no path has c'delta = level, for delta in coordinates u (step 6)."""
+        square = c @ c
+        delta = level / square * c
+        left = self.radius**2 * UP - level**2 / square / UP
+        if left < 0.0:
+            return True
+        slopes, gradient, noise = self.near(delta)
+        rows = self.u - np.outer(self.u @ c, c / square)
+        slack = self.few * self.sizes * (norms(delta) + self.radius)
+        caps = UP * norms(rows) * np.sqrt(left) + slack
+        boxes = np.clip(self.boxes - SIGNS * (self.u @ delta) + slack, 0.0, caps)
+        terms = _Terms(self, slopes, boxes, UP * np.sqrt(left), rows)
+        change = slopes.curvature - self.slopes.curvature
+        hessian = self.u.T @ (self.u * change[:, None]) + np.eye(len(c))
+        v = np.linalg.solve(hessian, c)
+        doubt = self.all * np.abs(change) + 4.0 * (slopes.slip + self.slopes.slip)
+        doubt = doubt @ self.sizes**2 + self.off + self.few
+        length = UP * norms(v)
+        bound = terms.bounds(v[None], [0])[:, 1].max() + length * noise
+        bound += self.few * length * norms(gradient)
+        bound += (norms(hessian @ v - c) + doubt * length) * terms.radius
+        return bool(v @ gradient > UP * bound)
+
+    def bound(self, c: np.ndarray, least: float) -> float:
+        """Above c'delta of all paths, not much above `least` if this can be proved."""
+        c = self.b @ c
+        top = float(UP * norms(c) * self.radius)
+        if not np.isfinite(top) or top <= least:
+            return top
+        low = float(max(least, 1e-6 * top))
+        gap = 2e-4 * low
+        while low + gap < top and not self.excludes(c, low + gap):
+            low, gap = low + gap, 2.0 * gap
+        high = float(min(low + gap, top))
+        while high - low > max(4e-4 * low, gap / 16.0):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self.excludes(c, middle) else (middle, high)
+        return UP * high
+
+    def split(self, fit: Any, count: int) -> list:
+        """The sets without the most dangerous free rows, and those with each first one (step 7).
+
+        The latter as params without it.
+        """
+        rows = self.used[np.argsort(np.where(self.free, -self.danger, 1.0))]
+        kept = copy.copy(self)
+        kept.every = self.every.copy()
+        found = [kept]
+        for row in rows[: min(count, int(self.free.sum()))].tolist():
+            kept.every[row] = False
+            dropped = [*self.dropped, row]
+            found.append(_Family(self.problem, fit, dropped, kept.every.copy(), self.k - 1))
+        kept.free = kept.every[self.used]
+        kept.k = min(self.k, int(kept.free.sum()))
+        return found
+
+
+def proved(
+    fit: Any, slope: np.ndarray, k: int, least: float
+) -> tuple[float, np.ndarray | None, float]:
+    """(above what dropping any k rows adds to slope'params, or inf; a set that adds more, what).
+
+    slope (D,); least: what some set is found to add, which the bound is close to if it can be. A
+    family of sets of which nothing is proved is split. The set is None where none was found.
+    Raises NotCertified for other models than logistic and Poisson regressions.
+    """
+    problem = regression(fit)
+    columns = problem.model.columns
+    c = columns.standard_gradient(slope)
+    doubts = np.abs(columns.outward(np.eye(len(c)))) @ np.abs(slope)
+    doubts = 4.0 * gamma(4 * len(c)) * (doubts + np.abs(c))
+    start, slack = problem.inward(fit.params[None])
+    best: np.ndarray | None = None
+    most, effect = max(least, 0.0), least
+    with np.errstate(all="ignore"):
+        length = float(problem.whole.dual(c[None])[0])
+        slack = float(np.max(slack)) * length + np.abs(start[0]) @ doubts
+        families = [(_Family(problem, fit, [], problem.model.observed.copy(), k), FIRST)]
+        for _ in range(FAMILIES):
+            family, count = families.pop()
+            family.settle()
+            if family.k <= 1:
+                drops = [[*family.dropped, row] for row in np.flatnonzero(family.every).tolist()]
+                drops += [family.dropped] if family.dropped else []
+                result = exact(fit, Folds(drops))
+                certificate = certify(result, complete=True, sharp=not family.dropped)
+                points = problem.inward(certificate.result.params)[0]
+                ends = (points - start) @ c
+                if ends.max() > effect:
+                    best, effect = np.array(drops[np.argmax(ends)]), float(ends.max())
+                ends += np.abs(points) @ doubts + certificate.theta_errors * length
+                most = max(most, UP * (float(ends.max()) + slack))
+            elif np.isfinite(family.radius):
+                ahead = c @ (family.point - start[0]) + slack
+                ahead += (norms(family.b.T) * family.radius + np.abs(family.point)) @ doubts
+                ahead += family.few * norms(np.abs(family.b) @ np.abs(c)) * family.radius
+                most = max(most, UP * (ahead + family.bound(c, max(most - ahead, 0.0))))
+            else:
+                families += [(each, 2 * count) for each in family.split(fit, count)]
+            if not families:
+                return most, best, effect
+    return np.inf, best, effect
+
+
+def regression(fit: Any) -> Regression:
+    """The problem of a model whose subsets can be bounded. Raises NotCertified for others."""
+    model = fit.model
+    name = model.family.name if type(model) is GLM else type(model).__name__
+    if name in ("logistic", "poisson", "poisson rate") and not model.site_penalty:
+        return Regression(fit)
+    if type(model) is GLM and model.site_penalty:
+        name = f"site_penalty = {model.site_penalty:g}"
+    remedy = "leave certify out, and read `exact`, which bounds it from below"
+    if name == "gaussian":
+        remedy = "of least squares, bounds are those of Rubinstein and Hopkins (2025); or " + remedy
+    kinds = "logistic and Poisson GLMs without site_penalty"
+    raise NotCertified(f"{name}: what any k rows can do is proved for {kinds}: {remedy}")

@@ -1,0 +1,153 @@
+"""Bounds over all sets of rows against exhaustion, local search and what they refuse."""
+
+import os
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import acvlib as acv
+from acvlib.beyond import any_k
+from acvlib.beyond.certify.regressions import Regression
+from acvlib.models import GLM
+
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+DRAWS = 200 if NIGHTLY else 4
+FAMILIES = ["logistic", "poisson"]
+
+
+def drawn(seed, family, n, dim, tails, penalty=1.0):
+    """A fit, and a coefficient (dim,), of rows with tails like Student's t of that freedom."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(tails, (n, dim)) if tails else rng.standard_normal((n, dim))
+    eta = X @ rng.normal(0.0, 0.3, dim)
+    if family == "poisson":
+        y = rng.poisson(2.0 * np.exp(np.clip(eta, -3.0, 1.0)))
+    else:
+        y = rng.random(n) < 1.0 / (1.0 + np.exp(-eta))
+        y[:2] = False, True
+    fit = acv.fit(GLM(X, y * 1.0, family, penalty=penalty, intercept=bool(seed % 2)))
+    return fit, rng.standard_normal(len(fit.params))
+
+
+def largest_effect(fit, c, sets):
+    """The most that any of these sets adds to c'params, by exact refits."""
+    params = acv.exact(fit, acv.Folds(sets), tolerance=1e-10).params
+    return float(((params - fit.params) @ c).max())
+
+
+@np.errstate(all="ignore")
+def of_region(fit, c, k, least):
+    """The bound of one region, without splits."""
+    family = any_k._Family(Regression(fit), fit, [], fit.model.observed.copy(), k)
+    family.settle()
+    return family.bound(fit.model.columns.standard_gradient(c), least)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_set_is_beyond_its_bound(family):
+    proved = 0
+    for seed in range(DRAWS):
+        fit, c = drawn(seed, family, 14, 2, 0, 1.0 if family == "logistic" else 5.0)
+        best = 0.0
+        for k in (1, 2, 3):
+            best = max(best, largest_effect(fit, c, list(combinations(range(14), k))))
+            bounds = [of_region(fit, c, k, share * best) for share in (0.0, 0.5, 1.0)]
+            bounds.append(any_k.proved(fit, c, k, 0.9 * best)[0])
+            assert best <= min(bounds) * (1.0 + 1e-9)
+            proved += np.isfinite(bounds[0])
+            assert np.isfinite(bounds[-1])
+    assert proved >= DRAWS / 2  # by regions of k > 1 alone
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_local_search_finds_nothing_beyond_it(family):
+    proved = 0
+    for seed in range(DRAWS):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(60, 150))
+        k = int(rng.integers(2, 6))
+        fit, c = drawn(seed, family, n, 3, 4 if family == "logistic" else 0)
+        found = acv.most_influential(fit, lambda p, c=c: p @ c, k, "greedy")
+        sets = [found.sites]
+        for _ in range(60):
+            swapped = found.sites.copy()
+            swapped[rng.integers(k)] = rng.choice(np.setdiff1d(np.arange(n), swapped))
+            sets.append(swapped)
+        best = largest_effect(fit, c, sets)
+        bound = of_region(fit, c, k, 0.5 * best)
+        assert best <= bound * (1.0 + 1e-9)
+        proved += np.isfinite(bound)
+    assert proved >= DRAWS / 2
+
+
+def test_bound_is_close_and_splits_close_what_is_open():
+    fit, _ = drawn(0, "logistic", 600, 3, 0)
+    found = acv.most_influential(fit, lambda p: p[0], 5, "greedy", certify=True)
+    assert found.exact <= found.bound <= 1.05 * found.exact
+    fit, c = drawn(2, "logistic", 14, 2, 0, 0.3)
+    sets = list(combinations(range(14), 2))
+    best = largest_effect(fit, c, sets)
+    assert not np.isfinite(of_region(fit, c, 2, best))
+    assert best <= any_k.proved(fit, c, 2, best)[0] * (1.0 + 1e-9) < np.inf
+
+
+def test_weights_offsets_units_and_missing_rows_are_those_of_the_model():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((80, 2)) * [1e4, 1e-3] + [3e5, 0.0]
+    y = rng.poisson(2.0, 80)
+    weights = rng.uniform(0.5, 1.5, 80)
+    weights[:5] = 0.0
+    offset = 0.3 * rng.standard_normal(80)
+    fit = acv.fit(GLM(X, y, "poisson rate", [1e8, 1e-6], offset=offset, sample_weight=weights))
+    found = acv.most_influential(fit, lambda p: 1e4 * p[1], 2, certify=True)
+    rows = np.argsort(-np.nan_to_num(found.psi))[:20]
+    best = 1e4 * largest_effect(fit, np.array([0.0, 1.0, 0.0]), list(combinations(rows, 2)))
+    assert best <= found.bound * (1.0 + 1e-9) <= 1.2 * best
+
+
+def test_highest_is_above_the_largest_eigenvalue():
+    rng = np.random.default_rng(0)
+    matrices = rng.standard_normal((50, 4, 4)) * 10.0 ** rng.uniform(-9, 9, (50, 1, 1))
+    matrices += matrices.transpose(0, 2, 1)
+    matrices[0] = 0.0
+    true = np.maximum(np.linalg.eigvalsh(matrices)[:, -1], 0.0)
+    found = any_k.highest(matrices)
+    assert (found >= true).all()
+    assert (found <= true * (1.0 + 1e-9) + 1e-10 * np.abs(matrices).max(axis=(1, 2)) + 1e-90).all()
+    matrices[3, 0, 0] = np.nan
+    assert np.isinf(any_k.highest(matrices)).all()
+
+
+def test_robustness_interval_holds_what_exhaustion_says():
+    fit, _ = drawn(1, "logistic", 16, 1, 0)
+    phi = lambda p: p[1] - 0.05  # noqa: E731
+    sign = np.sign(phi(fit.params))
+    proved, found = acv.robustness_interval(fit, phi, 4)
+    for k in range(1, 5):
+        params = acv.exact(fit, acv.Folds(list(combinations(range(16), k)))).params
+        flips = (np.sign(params[:, 1] - 0.05) != sign).any()
+        assert not (flips and k <= proved)
+        assert flips or found is None or k < found
+    assert found is None or proved < found
+
+
+def test_what_cannot_be_proved_is_refused():
+    fit, _ = drawn(0, "logistic", 14, 2, 0)
+    with pytest.raises(acv.NotCertified, match="not linear"):
+        acv.most_influential(fit, lambda p: p[0] ** 3 + p[0], 2, certify=True)
+    with pytest.raises(ValueError, match="less than 14 observed rows less 2 params"):
+        acv.most_influential(fit, lambda p: p[0], 12, certify=True)
+    X, y = fit.model.X, fit.model.y
+    line = acv.fit(GLM(X, y, "gaussian"))
+    with pytest.raises(acv.NotCertified, match="Rubinstein"):
+        acv.most_influential(line, lambda p: p[0], 2, certify=True)
+    probit = acv.fit(GLM(X, y, "probit", penalty=1.0))
+    with pytest.raises(acv.NotCertified, match="probit: .* logistic and Poisson GLMs"):
+        acv.robustness_interval(probit, lambda p: p[0], 2)
+    mean = acv.fit(GLM(X, y, "logistic", site_penalty=0.1))
+    with pytest.raises(acv.NotCertified, match="site_penalty = 0.1: "):
+        acv.most_influential(mean, lambda p: p[0], 2, certify=True)
+    separable = GLM(np.arange(12.0)[:, None], np.arange(12) > 5)
+    with pytest.raises(ValueError, match="penalty"):
+        acv.most_influential(acv.fit(separable), lambda p: p[1], 2, certify=True)
