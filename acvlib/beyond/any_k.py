@@ -18,162 +18,21 @@ import copy
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from ..folds import WHOLE, Folds
 from ..methods.exact import exact
 from ..models import GLM
 from ..parallel import pieces
+from .boxes import SIGNS, Slopes, Terms, highest
 from .certify import certify
 from .certify.regressions import Regression
-from .certify.verified import UNIT, UP, NotCertified, gamma, norms
+from .certify.verified import UP, NotCertified, gamma, norms
 
 ROUNDS = 40  # maps of a region, at most
 WIDEST = 4.0  # a radius, over that of the first map, at which a region is given up
 AT_ONCE = 2**21  # numbers in memory together
-TINY = 1e-150
 FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
 FAMILIES = 4000  # of sets, at most
-SIGNS = np.array([[-1.0], [1.0], [-1.0], [1.0]])  # of boxes: down and up, out of a set and in it
-
-
-def highest(matrices: np.ndarray) -> np.ndarray:
-    """Bounds (m,) of the largest eigenvalues of symmetric matrices (m, D, D), from 0 up.
-
-    A Cholesky factor proves each. Source: Rump (2006), Theorem 2.3.
-    """
-    if not np.isfinite(matrices).all():
-        return np.full(len(matrices), np.inf)
-    dim = matrices.shape[-1]
-    sizes = np.abs(matrices).sum(axis=(1, 2)) + TINY
-    slack = gamma(dim) * dim * sizes
-    tops = np.maximum(np.linalg.eigvalsh(matrices)[:, -1], 0.0) + 16.0 * slack
-    rest = -matrices
-    diagonal = np.einsum("mii->mi", rest)
-    diagonal += (tops - 8.0 * slack)[:, None]
-    try:
-        np.linalg.cholesky(rest)
-    except np.linalg.LinAlgError:
-        return np.full(len(matrices), np.inf)
-    return UP * tops
-
-
-class _Slopes:
-    """Slopes of rows' losses around scores eta that are known up to a doubt (step 1)."""
-
-    def __init__(self, choices: bool, weights: Any, y: Any, eta: Any, doubt: Any):
-        self.choices, self.weights, self.y, self.eta, self.doubt = choices, weights, y, eta, doubt
-        self.mean = self._mean(eta)
-        variance = self.mean * expit(-eta) if choices else self.mean
-        self.curvature = weights * variance
-        self.bend = self.curvature * (1.0 - 2.0 * self.mean) if choices else self.curvature
-        self.slope = weights * (self.mean - y)
-        self.slip = self.slips(0.0 * eta, 0.0 * eta)
-
-    def _mean(self, eta):
-        return expit(eta) if self.choices else np.exp(eta)
-
-    def at(self, moves):
-        """Slopes where scores move so far."""
-        return self.weights * (self._mean(self.eta + moves) - self.y)
-
-    def slips(self, low, high):
-        """Above the rounding of all that is computed here for moves between low <= 0 <= high."""
-        sizes = np.maximum(-low, high)
-        doubt = 2.0 * self.doubt + 16.0 * UNIT * (1.0 + np.abs(self.eta) + sizes)
-        tops = 2.0 * self._mean(self.eta + high) * (2.0 + sizes)
-        return self.weights * (tops * doubt + 8.0 * UNIT * self.y)
-
-    def rests(self, low, high):
-        """The range of D(a) = slope(eta + a) - slope(eta) - curvature(eta) a, which has 0."""
-        turns = np.clip(-2.0 * self.eta, low, high) if self.choices else 0.0 * low
-        rests = [self.at(a) - self.slope - self.curvature * a for a in (low, high, turns)]
-        slips = self.slips(low, high)
-        return np.minimum.reduce([0.0 * low, *rests]) - slips, np.maximum.reduce(
-            [0.0 * low, *rests]
-        ) + slips
-
-    def quotients(self, low, high):
-        """(middle, half width) of the range of D(a) / a^2 = bend / 2 + a / 6 (a third slope)."""
-        ends = self._mean(self.eta + np.array([low, high]))
-        if self.choices:
-            ends *= 1.0 - ends
-            inside = (self.eta + low < 0.0) & (self.eta + high > 0.0)
-            least, most = ends.min(axis=0), np.where(inside, 0.25, ends.max(axis=0))
-            ends = np.array([least - 6.0 * least**2, most - 6.0 * most**2])
-            ends.sort(axis=0)
-            ends[1, (least < 1.0 / 12.0) & (most > 1.0 / 12.0)] = 1.0 / 24.0
-        upper = np.maximum(np.maximum(high * ends[1], low * ends[0]), 0.0) / 6.0
-        lower = np.minimum(np.minimum(high * ends[0], low * ends[1]), 0.0) / 6.0
-        half = 0.5 * (upper - lower) * self.weights + 4.0 * self.slips(low, high)
-        return 0.5 * self.bend + 0.5 * (upper + lower) * self.weights, half
-
-    def chords(self, low, high):
-        """Below [slope(eta + a) - slope(eta)] / a, for all a."""
-        ends = np.array([low, high])
-        rises = (np.abs(self.at(ends) - self.slope) - self.slips(low, high)) / np.abs(ends) / UP
-        near = self.curvature * (1.0 - 0.5 * np.abs(ends) - 4.0 * self.doubt - 1e-13)
-        return np.maximum(np.fmax(near, rises).min(axis=0), 0.0)
-
-
-class _Terms:
-    """What bounds v'delta, for delta of a region and any v: sums over rows of v'u_n times these."""
-
-    def __init__(self, family, slopes, boxes, radius, rows):
-        self.family, self.rows, self.radius = family, rows, radius
-        low, high, inner_low, inner_high = boxes * SIGNS
-        least, most = np.minimum(low, inner_low), np.maximum(high, inner_high)
-        self.middle, self.half = slopes.quotients(least, most)
-        self.falls, self.rises = slopes.rests(low, high)
-        falls, rises = slopes.rests(inner_low, inner_high)
-        slips = slopes.slips(least, most)
-        bent = slopes.curvature
-        apart = (
-            np.maximum(slopes.slope + bent * inner_high, -falls),
-            np.maximum(-slopes.slope - bent * inner_low, rises),
-        )
-        together = slopes.at(inner_high), -slopes.at(inner_low)
-        self.tops = [
-            [
-                family.free * np.maximum(np.where(boxed, a, b) + slips, 0.0)
-                for a, b in zip(apart, together, strict=True)
-            ]
-            for boxed in family.boxed
-        ]
-        b = family.sizes
-        doubts = family.largest(b * np.max(self.tops, axis=(0, 1))).sum()
-        doubts += b @ (self.rises - self.falls)
-        doubts += radius**2 * (b**3 @ (np.abs(self.middle) + self.half))
-        self.doubt = family.all * doubts + family.off * radius + family.noise
-
-    def bounds(self, vectors, own):
-        """Above -v'delta and v'delta, rows `own` out of the set and in it (2, 2, m) (step 2)."""
-        family = self.family
-        products = vectors @ family.u.T
-        sizes = np.abs(products)
-        found = np.full((2, 2, len(vectors)), np.inf)
-        places = np.arange(len(vectors)), own
-        i, j = family.pairs
-        for boxed, tops in zip(family.boxed, self.tops, strict=True):
-            squares = (self.rows[:, i] * self.rows[:, j] * ~boxed[:, None]).T
-            odd = products @ (squares * self.middle).T
-            even = sizes @ (squares * self.half).T
-            for side, sign in enumerate((-1.0, 1.0)):
-                raises = sign * products > 0.0
-                rest = np.where(raises[:, boxed], -self.falls[boxed], self.rises[boxed])
-                rest = (sizes[:, boxed] * rest).sum(axis=1)
-                if not boxed.all():
-                    forms = np.empty((len(vectors), *2 * vectors.shape[1:]))
-                    forms[:, i, j] = forms[:, j, i] = even - sign * odd
-                    rest += self.radius**2 * highest(forms)
-                values = sizes * np.where(raises, *tops)
-                mine = values[places]
-                values[places] = 0.0
-                best = family.largest(values)
-                total = rest + best.sum(axis=1)
-                both = [total, total + mine - best[:, 0]]
-                found[:, side] = np.minimum(found[:, side], both)
-        return UP * (found + UP * norms(vectors) * self.doubt)
 
 
 class _Family:
@@ -231,7 +90,7 @@ class _Family:
         """(slopes, gradient in u, its noise) at params + B'delta."""
         doubt = self.doubt + self.few * (norms(delta) * self.sizes + np.abs(self.eta))
         eta = self.eta + self.u @ delta
-        slopes = _Slopes(self.problem.choices, self.weights, self.y, eta, doubt)
+        slopes = Slopes(self.problem.choices, self.weights, self.y, eta, doubt)
         ridge = self.problem.ridge
         gradient = slopes.slope @ self.u + self.b @ (ridge * (self.point + delta @ self.b))
         pull = ridge * (np.abs(self.point) + np.abs(delta) @ np.abs(self.b))
@@ -262,7 +121,7 @@ class _Family:
     def _map(self, boxes, radius):
         """What the equation says of the points of a region: boxes, a radius (steps 2 to 4)."""
         slopes = self.slopes
-        terms = _Terms(self, slopes, boxes, radius, self.u)
+        terms = Terms(self, slopes, boxes, radius, self.u)
         found = np.empty_like(boxes)
         own = np.arange(len(self.u))
         for rows in pieces(len(own), 1 + AT_ONCE // len(own)):
@@ -297,7 +156,7 @@ class _Family:
         slack = self.few * self.sizes * (norms(delta) + self.radius)
         caps = UP * norms(rows) * np.sqrt(left) + slack
         boxes = np.clip(self.boxes - SIGNS * (self.u @ delta) + slack, 0.0, caps)
-        terms = _Terms(self, slopes, boxes, UP * np.sqrt(left), rows)
+        terms = Terms(self, slopes, boxes, UP * np.sqrt(left), rows)
         change = slopes.curvature - self.slopes.curvature
         hessian = self.u.T @ (self.u * change[:, None]) + np.eye(len(c))
         v = np.linalg.solve(hessian, c)
