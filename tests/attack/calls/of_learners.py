@@ -111,12 +111,6 @@ add(
     {"source": frame()},
     less="source: string",  # the name of a file: tests/rows/test_rows.py
 )
-add(
-    "treecv, kept",
-    lambda cache: acv.treecv(PLAIN["learner"], EXAMPLES, 4, cache=cache),
-    {"cache": None},
-    cache=odd.always("refuse", number=3, array=np.ones(3)),
-)
 
 
 def sgd():
