@@ -204,7 +204,9 @@ figures.save(fig, "any_k")
 
 # %%
 weak = influence.weakest(rng)
-print(acv.robustness_interval(weak.fit, weak.phi, 10))
+proved, flips = acv.robustness_interval(weak.fit, weak.phi, 10)
+print(f"no {proved} rows change the sign", end="; ")
+print(f"{flips} rows do" if flips else "no ten rows were found that do")
 
 # %% [markdown]
 # ## Do this
