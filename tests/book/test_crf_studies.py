@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from acvbook.datasets.dodgers import simulate_dodgers
 from acvbook.studies import (
     crf_epochs,
     feature_crf,
@@ -118,6 +119,16 @@ def test_loss_slopes_are_gradients(model):
     params = np.random.default_rng(6).normal(size=(2, 15))
     exact_slopes = crf_epochs.own_slopes(model, folds)(params)
     assert inexact.loss_slopes(model, params, folds) == pytest.approx(exact_slopes, abs=1e-8)
+
+
+def test_growth_of_the_constant_is_of_ten_folds_a_draw():
+    """With no more than one site a fold, L_p is the steepest of ten losses: near 1, and C above."""
+    data = simulate_dodgers(np.random.default_rng(0)).head(6_000)
+    one = inexact.growth(data, [4_000, 6_000], lambda T: 1, 2, np.random.default_rng(1))
+    many = inexact.growth(data, [6_000], lambda T: T // 50, 2, np.random.default_rng(1))
+    assert one["L_p"].shape == (2, 2)
+    assert (one["excess"] > 0).all(axis=None)
+    assert (many["L_p"][6_000] > one["L_p"][6_000]).all()
 
 
 @pytest.fixture(scope="module")

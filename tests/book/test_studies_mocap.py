@@ -69,6 +69,8 @@ def test_the_summary_of_a_split(studied):
     row = table.loc["AR(0)", "infinitesimal_jackknife"]
     assert row.loss == pytest.approx(ij.fold_losses.mean())
     assert row.gap == pytest.approx(abs(ij.loss - exact.loss) / exact.se)
+    both = np.hypot(exact.se, test.std(ddof=1) / np.sqrt(len(test)))
+    assert row.track == pytest.approx(abs(ij.loss - test.mean()) / both)
     theta = exact.fit.standard_errors_between(exact.params, ij.params)
     moves = exact.fit.standard_errors_between(exact.params, exact.fit.params)
     assert row.theta == pytest.approx(np.median(theta))

@@ -126,8 +126,9 @@ def proposition2(model, full, iterates, folds, reference, own_slopes=None, draws
 
 
 def growth(data, lengths, fold_size, n_draws, rng):
-    """C of Eq. 7, a row a draw of ten folds and a column a length of the series; `fold_size`(T)
-    sites a fold. Between the optimum and a point a standard error away, in the params' own units.
+    """L_p and C / L_p - 1 of Eq. 7, a row a draw of ten folds and a column a length of the series;
+    `fold_size`(T) sites a fold. Between the optimum and a point a standard error away, in the
+    params' own units.
     """
     table = {}
     for length in lengths:
@@ -139,8 +140,9 @@ def growth(data, lengths, fold_size, n_draws, rng):
         away = np.linalg.solve(np.linalg.cholesky(np.asarray(full.metric)).T, np.eye(11)[0])
         path, root = Path(model, full, full.params + away, folds), np.eye(11)
         rows = [slice(10 * draw, 10 * draw + 10) for draw in range(n_draws)]
-        table[length] = [path.constants(root, ten)["C"] for ten in rows]
-    return pd.DataFrame(table)
+        found = pd.DataFrame([path.constants(root, ten) for ten in rows])
+        table[length] = found.assign(excess=found.C / found.L_p - 1)[["L_p", "excess"]]
+    return pd.concat(table, axis=1).swaplevel(axis=1)
 
 
 def summary(table):
