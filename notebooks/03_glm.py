@@ -302,7 +302,10 @@ by_k = pd.DataFrame(
 )
 grid = (50, 200, 1000, 8000) if paper else (50, 500, 2000)
 within = glm_rates.share_below(glm_rates.assumptions(grid, 3, draws, rng))
-print(by_k.median().round(2).to_dict(), within.round(2).to_dict())
+growth = [f"{name} {slope:.2f}" for name, slope in by_k.median().items()]
+shares = [f"{share:.0%} at N = {n:,}" for n, share in within.items()]
+print("growth with k:", ", ".join(growth))
+print("constants below their limits:", ", ".join(shares))
 
 # %% tags=["remove-cell"]
 for (design, k), slope in slopes.items():

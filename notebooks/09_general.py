@@ -215,7 +215,9 @@ identities = pd.DataFrame([identity.gaps(rng) for _ in range(draws)])
 lemmas = identity.lemmas(rng, draws)
 epsilons = np.logspace(-2, -6, 5)
 one_fold = identity.not_quadratic(epsilons)
-print(lemmas.median().round(2).to_dict(), f"Corollary 5.1: {slopes(one_fold).error:.3f}")
+said = [f"{name} {value:.2f}" for name, value in lemmas.median().items()]
+print(", ".join(said), end="; ")
+print(f"Corollary 5.1: {slopes(one_fold).error:.3f}")
 identities.median().map("{:.1e}".format).to_frame("median").T
 
 # %% tags=["remove-cell"]
