@@ -279,7 +279,7 @@ pd.DataFrame({kind: table.median() for kind, table in bounds.items()}).loc[RUNGS
 labelled = (50, 150, 450) if paper else (30, 90)
 by_shares = [general_rates.by_shares(rng, labelled) for _ in range(draws)]
 shares = general_rates.slopes_of(by_shares)
-shares[["no_adjustment", *RUNGS]].median().round(2)
+shares[["no_adjustment", *RUNGS]].median().to_frame("median").T.round(2)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(10, 6))
@@ -411,7 +411,8 @@ for name, share in {"cpusmall": 0.01, "svmguide3": 0.04}.items() if paper else (
     few[name] = general_choice.over_draws(
         fitted[name], sets[name], rng, draws, wider, share
     )
-few and pd.concat({name: general_choice.summary(t) for name, t in few.items()}).round(3)
+shown = {name: general_choice.summary(t) for name, t in few.items()}
+pd.concat(shown).round(3) if shown else print("This table is made at paper scale.")
 
 # %% [markdown]
 # A linear step lags behind the refit, so that its criterion is too low where the penalty is tiny, and
@@ -515,7 +516,7 @@ growth = pd.DataFrame(
     }
     for _ in range(draws)
 )
-growth.median().round(2)
+growth.median().to_frame("median").T.round(2)
 
 # %% tags=["remove-cell"]
 full, start = lissa.distance[network.n_sites].iloc[0], lissa.start.iloc[0]
