@@ -134,10 +134,10 @@ around.replace(-1, "missing")
 #
 # 1. *The path.* Let the weight of the rows of a set $S$ fall to $1 - t$. From $\hat\theta$ go first to the optimum, by
 #    $\nabla F = (1 - \tau) g$, then on by $\nabla F = t \sum_S e_m(\eta_m + a_m) u_m$. All along
-#    $H\delta + \sum_m D_m(a_m) u_m = t \sum_S e_m(\eta_m + a_m) u_m - \tau g$ with $t, \tau \in [0, 1]$. The Hessian is positive for
+#    $H\delta + \sum_m D_m(a_m) u_m$ $= t \sum_S e_m(\eta_m + a_m) u_m$ $- \tau g$ with $t, \tau \in [0, 1]$. The Hessian is positive for
 #    $t < 1$: a path that stays in a bounded region goes on for all $t$, and ends in the refit without $S$.
 # 1. *One direction.* Let a region have $|\delta| \le \rho$ and $a_m$ in one interval if $m \in S$, in another if not. For any $v$,
-#    with $K_m = v^\top u_m$, the equation says $v^\top\delta \le t \sum_S K_m e_m - \sum_m K_m D_m + |v| (\nu + q\rho)$. A row's $K_m D_m$
+#    with $K_m = v^\top u_m$, the equation says $v^\top\delta \le t \sum_S K_m e_m$ $- \sum_m K_m D_m + |v| (\nu + q\rho)$. A row's $K_m D_m$
 #    is bounded by the range of $D_m$ over its interval, and $t e_m - D_m$ in $S$ at $t = 0$ and $t = 1$. Or
 #    $D_m = (b_m \pm h_m) a_m^2$ and $\sum_m (|K_m| h_m - K_m b_m) a_m^2 \le \rho^2 \lambda$, the largest eigenvalue of that
 #    form. So the most over all $S$ is a sum over all rows and the $k$ largest terms of those in $S$. For $v = u_n$
@@ -153,7 +153,7 @@ around.replace(-1, "missing")
 #    closed and open, and one of them is the start, $\delta = 0$. No path leaves. The map may then be repeated, to shrink it.
 # 1. *The slice.* Suppose a path point has $c^\top\delta = s > 0$. Write $\delta = s c / |c|^2 + \epsilon$, so that $c^\top\epsilon = 0$ and
 #    $|\epsilon|^2 \le \rho^2 - s^2 / |c|^2$. About this point, with gradient $G$, Hessian $H_s$ and $v \approx H_s^{-1} c$, the
-#    equation reads $v^\top G = t\sum_S K_m e_m - \sum_m K_m D_m + (1 - \tau) v^\top g - (H_s v - c)^\top\epsilon$. If the bound of step 2 on
+#    equation reads $v^\top G = t\sum_S K_m e_m$ $- \sum_m K_m D_m$ $+ (1 - \tau) v^\top g$ $- (H_s v - c)^\top\epsilon$. If the bound of step 2 on
 #    the right is less than $v^\top G$ there is no such point, and as paths begin at $0$ none goes beyond $s$.
 # 1. *Splits.* Where no region is found, take the rows that do most, $r_1, \dots, r_m$. A set has none of them, or a first one,
 #    $r_j$: refit without $r_j$, keep $r_1, \dots, r_{j-1}$, and look at sets of $k - 1$ other rows. Sets of one row more are refitted,
