@@ -226,9 +226,10 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
     n_folds = len(result.folds)
     if check is None:
         check = check_result(result)
-    if not isinstance(check, ResultCheck):
-        check = ResultCheck(check, np.empty(n_folds), np.empty(n_folds), 0, 0.0)
-    flags = np.asanyarray(check.unreliable)
+    flags, gradients, seconds = check, 0, 0.0
+    if isinstance(check, ResultCheck):
+        flags, gradients, seconds = check.unreliable, check.gradients, check.seconds
+    flags = np.asanyarray(flags)
     if np.ma.isMaskedArray(flags) or flags.dtype != bool or flags.shape != (n_folds,):
         got = f"{flags.dtype} {flags.shape}"
         raise ValueError(f"the flags must be ({n_folds},) bool, one a fold; got {got}")
@@ -236,8 +237,8 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
     mended = replace(
         result,
         method=f"{result.method}, {rows.size} folds refitted",
-        seconds=result.seconds + check.seconds,
-        evaluations=Counter(result.evaluations) + Counter(gradient=check.gradients),
+        seconds=result.seconds + seconds,
+        evaluations=Counter(result.evaluations) + Counter(gradient=gradients),
         diagnostics={"refitted": flags},
     )
     if not rows.size:

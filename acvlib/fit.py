@@ -18,7 +18,7 @@ from .trials import NoFiniteOptimum
 Start = Annotated[np.ndarray, Real("n_params")]
 MAX_SADDLES = 20  # that a fit leaves
 FEW, MANY = 3, 10  # starts of a model that knows several, and where the first ones differ
-SAME = 0.1  # nats: optima closer than that are one
+SAME = 0.1  # nats: where EM ends from two starts, closer than that is one optimum
 PULL = 0.1  # standard errors that a prior which nobody chose may move an optimum
 
 
@@ -76,13 +76,14 @@ def _starts(derivatives, rng):
         starts = [real_array("start", model.initial_params(rng), 1)]
         return starts if defaults.further_starts is None else [*starts, *defaults.further_starts()]
     rng = np.random.default_rng(0) if rng is None else rng
+    ones = np.ones(derivatives.n_sites)
     starts = []
-    objectives = np.empty(0)
+    objectives = []
     for n in (FEW, MANY):
-        starts += defaults.restart_points(rng, n - len(starts))
-        ones = np.ones(derivatives.n_sites)
-        objectives = np.array([derivatives.value_and_gradient(each, ones)[0] for each in starts])
-        same = np.sum(objectives < np.nanmin(objectives) + SAME)
+        more = defaults.restart_points(rng, n - len(starts))
+        starts += more
+        objectives += [derivatives.value_and_gradient(each, ones)[0] for each in more]
+        same = np.sum(np.array(objectives) < np.nanmin(objectives) + SAME)
         if same == n:
             break
     if same < n / 2:

@@ -50,9 +50,8 @@ shares = standard_errors.coverage(n_draws, rng)
 shares.rename(columns={"dse": "with what fits share", "dse_paired": "pairs alone"})
 
 # %% tags=["remove-cell"]
-for (family, folds, pair), row in shares.iterrows():
-    name = f"beyond.se.{family}.{folds}.{pair}"
-    ledger.record(name, row.dse, baseline=row.dse_paired, draws=n_draws)
+found = shares.set_axis(shares.index.map(".".join))
+ledger.record_table("beyond.se", found.dse, nothing=found.dse_paired, draws=n_draws)
 
 # %% tags=["hide-input", "remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(10, 3.5), sharey=True)

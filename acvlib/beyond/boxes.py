@@ -65,10 +65,9 @@ class Slopes:
         """The range of D(a) = slope(eta + a) - slope(eta) - curvature(eta) a, which has 0."""
         turns = np.clip(-2.0 * self.eta, low, high) if self.choices else 0.0 * low
         rests = [self.at(a) - self.slope - self.curvature * a for a in (low, high, turns)]
+        rests.append(0.0 * low)
         slips = self.slips(low, high)
-        return np.minimum.reduce([0.0 * low, *rests]) - slips, np.maximum.reduce(
-            [0.0 * low, *rests]
-        ) + slips
+        return np.minimum.reduce(rests) - slips, np.maximum.reduce(rests) + slips
 
     def quotients(self, low, high):
         """(middle, half width) of the range of D(a) / a^2 = bend / 2 + a / 6 (a third slope)."""

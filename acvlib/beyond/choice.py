@@ -98,9 +98,7 @@ def choose(
             raise NotFinite(f"the held-out loss is {result.loss}, of folds {lost.tolist()}")
         return restarts, result
 
-    seed = np.random.default_rng(rng).integers(
-        2**62
-    )  # of each candidate: their order means nothing
+    seed = np.random.default_rng(rng).integers(2**62)  # of each: their order means nothing
     tasks = [(name, model, np.random.default_rng(seed)) for name, model in models.items()]
     found, rejected = attempt_each("candidate", evaluated, tasks, "See where: acv.fit(model)")
     restarts, results = ({name: pair[i] for name, pair in found.items()} for i in range(2))

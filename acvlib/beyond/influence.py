@@ -112,20 +112,18 @@ def most_influential(
         sites = np.argsort(-psi, kind="stable")[:k]  # nan comes last
         path = np.cumsum(psi[sites])
         linear = path[-1]
-    together = Folds([sites])
-    stepped = newton_step(fit, together).params[0]
-    refitted = exact(fit, together).params[0] if verify or certify else None
-    effect = float("nan") if refitted is None else float(phi(refitted)) - value
+    refitted, effect = None, float("nan")
+    if verify or certify:
+        refitted, effect = _refitted(fit, phi, value, sites)
     bound = None
     if certify:
         bound, better, _ = proved(fit, slope, k, effect)
         if better is not None:  # of the sets that were refitted for the proof
-            method, sites, together = "proof", better, Folds([better])
+            method, sites = "proof", better
             path = np.cumsum(psi[sites])
             linear = path[-1]
-            stepped = newton_step(fit, together).params[0]
-            refitted = exact(fit, together).params[0]
-            effect = float(phi(refitted)) - value
+            refitted, effect = _refitted(fit, phi, value, sites)
+    stepped = newton_step(fit, Folds([sites])).params[0]
     return Influence(
         method=method,
         sites=sites,
@@ -139,6 +137,12 @@ def most_influential(
         params=refitted,
         bound=None if bound is None else max(bound, effect),
     )
+
+
+def _refitted(fit, phi, value, sites):
+    """(params without some sites, the change of phi)."""
+    params = exact(fit, Folds([sites])).params[0]
+    return params, float(phi(params)) - value
 
 
 @declared

@@ -8,7 +8,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ...checks import one_line, real_array
-from ...declared import Real, Sizes
+from ...declared import Positive, declared
 from ...inference.two_state import N_PARAMS, TO0
 from .emission import STEP, A
 
@@ -18,6 +18,7 @@ SUGGESTED_PRIOR = (
 )
 
 
+@declared
 @dataclass(frozen=True)
 class TrafficPrior:
     """Hyperparameters; the defaults are flat or nearly so.
@@ -29,16 +30,13 @@ class TrafficPrior:
 
     __repr__ = one_line
     base_rate: tuple = (1.0, 0.01)
-    day_concentration: float = 1.0
+    day_concentration: Positive = 1.0
     excess_shape: tuple = (1.0, 0.01)
     excess_rate: tuple = (1.0, 0.01)
     stay_quiet: tuple = (1.0, 1.0)
     stay_event: tuple = (1.0, 1.0)
 
     def __post_init__(self):
-        name = "day_concentration"
-        concentration = Real("", above=0.0)(name, self.day_concentration, Sizes())
-        object.__setattr__(self, "day_concentration", concentration)
         for name in vars(self).keys() - {"day_concentration"}:
             two = real_array(name, getattr(self, name), 1)
             rate_0 = not name.startswith("stay") and two[1:].tolist() == [0.0]
