@@ -75,6 +75,7 @@ _LAZY_NAMES = {
         ".beyond.from_scratch": "from_scratch",
         ".beyond.influence": "most_influential robustness_interval",
         ".beyond.leave_future_out": "leave_future_out",
+        ".beyond.measures": "influence",
         ".beyond.tune": "tune",
         ".rows": "Examples",
         ".sklearn": "approx_cross_val_predict approx_cross_validate",

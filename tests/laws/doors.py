@@ -219,6 +219,13 @@ def influential(model, fit, result, folds):
     return {"psi": Said(found.psi, size), "effect": Said(found.exact, size)}
 
 
+def measured(model, fit, result, folds):
+    found = acv.influence(fit)
+    of_units = model.sample_weight if np.ndim(model.sample_weight) else np.ones(model.n_sites)
+    found = found.div(of_units[found.index], axis=0).reindex(range(model.n_sites))
+    return {"leverage": Said(found.leverage.to_numpy(), 1.0)}
+
+
 def compared(model, fit, result, folds):
     other = replace(model, penalty=4.0 * model.penalty)
     table = acv.compare_models({"a": result, "b": fitted_like(other, folds)})
@@ -253,7 +260,7 @@ def resampled(model, fit, result, folds):
     }
 
 
-OF_TABLES = {"psi": ("row",), "interval": ("row",), **OF_ROWS}
+OF_TABLES = {"psi": ("row",), "leverage": ("row",), "interval": ("row",), **OF_ROWS}
 TOOLS = {
     "compare_methods": tool_of_exact(acv.compare_methods),
     "relative_errors": tool_of_exact(acv.relative_errors),
@@ -261,6 +268,7 @@ TOOLS = {
     "check_result": checked_folds,
     "certify": certified,
     "most_influential": influential,
+    "influence": measured,
     "compare_models": compared,
     "choose": chosen,
     "cv_gradient": tuned(acv.cv_gradient),

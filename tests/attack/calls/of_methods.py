@@ -90,6 +90,7 @@ add(
         nan=lambda p: np.nan * p[0],
     ),
 )
+add("influence", lambda fit: acv.influence(fit).to_numpy(), {"fit": FIT})
 add(
     "robustness_interval",
     acv.robustness_interval,

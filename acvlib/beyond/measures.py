@@ -1,0 +1,77 @@
+"""What each site does to a fit: its leverage, Cook's distance, dfbetas."""
+
+from typing import Any
+
+import numpy as np
+
+from ..declared import declared
+from ..extras import require
+from ..folds import leave_one_out
+from ..folds.checks import observed_mask
+from ..methods.ladder import newton_step
+from ..results import AFit
+
+NUDGE = 1e-4  # standard errors, over which derivatives of sites are differences
+
+
+@declared
+def influence(fit: AFit) -> Any:
+    """Tabulate what each site does to a fit, as `get_influence` of statsmodels does.
+
+    A DataFrame, one row an observed site. leverage: tr H^-1 H_n, H_n the curvature that site n
+    brings; cooks_distance: d' H d / (D s2), d the change of params (D,) by a Newton step without
+    the site; dfbetas_0, ...: d over standard errors, those at the fit. s2 is 1 but for a gaussian
+    GLM, whose losses have variance 1: there it is the variance of the residuals, and in dfbetas
+    that without the site. Of a GLM without penalty these are statsmodels' numbers.
+
+    Raises
+    ------
+    TypeError : an `EstimatingEquation`, or a model whose Hessian is not formed
+    ValueError : a GLM of several targets
+
+    Source: Cook (1977); Belsley, Kuh and Welsch (1980); Pregibon (1981).
+    """
+    model, derivatives = fit.model, fit.derivatives
+    if derivatives.is_equation or derivatives.matrix_free:
+        raise TypeError("leverages are those of a Model whose Hessian is in memory")
+    if np.ndim(getattr(model, "y", 0)) > 1:
+        raise ValueError("y has several targets: fit a GLM to each")
+    fit.warn_unconverged("influence")
+    sites = np.flatnonzero(observed_mask(model.n_sites, derivatives.defaults.observed))
+    inverse = fit.hessian.solve(np.eye(len(fit.params)))
+    errors = np.sqrt(np.diag(inverse))
+    leverage = _leverages(fit, inverse, errors)[sites]
+    moved = newton_step(fit, leave_one_out(model.n_sites, derivatives.defaults.observed)).params
+    distance = fit.standard_errors_between(fit.params, moved) ** 2
+    variance, without = _variances(model, fit.params, sites, leverage)
+    columns = {"leverage": leverage, "cooks_distance": distance / (len(errors) * variance)}
+    scaled = (fit.params - moved) / (errors * np.sqrt(without)[:, None])
+    columns |= {f"dfbetas_{j}": scaled[:, j] for j in range(len(errors))}
+    pandas = require("pandas", extra="tables")
+    return pandas.DataFrame(columns, pandas.Index(sites, name="site"))
+
+
+def _leverages(fit, inverse, errors):
+    """tr H^-1 H_n (n,): the sum over directions, orthonormal in H, of the sites' curvatures."""
+    root = np.linalg.cholesky(inverse / np.outer(errors, errors))
+    weights = np.ones(fit.model.n_sites)
+    total = np.zeros(len(weights))
+    for direction in (errors[:, None] * root).T:
+        ahead = fit.derivatives.cross_matrix(fit.params + NUDGE * direction, weights)
+        behind = fit.derivatives.cross_matrix(fit.params - NUDGE * direction, weights)
+        total += direction @ (ahead - behind) / (2.0 * NUDGE)
+    return total
+
+
+def _variances(model, params, sites, leverage):
+    """(s2, s2 without each site): of the residuals of a gaussian GLM, 1 of any other model."""
+    family = getattr(model, "family", None)
+    if getattr(family, "name", "") != "gaussian":
+        return 1.0, np.ones(len(sites))
+    residuals = (model.y - model.offset - model.design @ params)[sites]
+    squares = model.sample_weight[sites] * residuals**2
+    freedom = len(sites) - len(params)
+    if freedom < 2:
+        raise ValueError(f"{len(sites)} rows, {len(params)} parameters: no residual variance")
+    without = (squares.sum() - squares / (1.0 - leverage)) / (freedom - 1)
+    return squares.sum() / freedom, without
