@@ -200,13 +200,13 @@ def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.nd
                 "reduce the columns by a TruncatedSVD in a Pipeline"
             )
         X = X.toarray()
-    rank = getattr(estimator, "rank_", p)
-    if penalised or rank == p:
+    if penalised or getattr(estimator, "rank_", 0) == p:
         return X, None
     weights = np.ones(n) if weights is None else np.asarray(weights, float)
     level = np.average(X, axis=0, weights=weights) if estimator.fit_intercept else 0.0
     sizes, directions = svd((X - level) * np.sqrt(weights)[:, None], full_matrices=False)[1:]
-    if sizes[rank:].max(initial=0.0) > COLLINEAR * sizes[0]:
+    rank = getattr(estimator, "rank_", np.sum(sizes > COLLINEAR * sizes[0]))  # none of sparse X
+    if rank == p or sizes[rank:].max(initial=0.0) > COLLINEAR * sizes[0]:
         return X, None
     basis = directions[:rank].T
     return X @ basis, aslinearoperator(basis)

@@ -43,6 +43,7 @@ METHODS = ladder.METHODS
 APPROXIMATE = ("infinitesimal_jackknife", "frozen_newton", "newton_step")
 ACTIONS = ("refit", "ignore")
 CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
+NEARLY = 10.0  # times `tol`, at which a direction may be dropped without a fold
 TOLERANCE = 1e-9  # standard errors from an optimum, of our fit wherever theirs has stopped
 
 
@@ -145,11 +146,11 @@ class Refits:
         """(numbers, these folds) that the model can do; `by_theirs` has what they cannot do.
 
         A fold that omits rows of weight 0 alone is as if it omitted none. Where LinearRegression
-        dropped directions that X has, by its `tol`, each of its refits drops others.
+        dropped directions that X has, by its `tol`, or nearly so, each of its refits drops others.
         """
-        truncated = (
-            self.basis is None and getattr(self.last, "rank_", np.inf) < self.design.shape[1]
-        )
+        sizes = getattr(self.last, "singular_", np.ones(1))
+        dropped = NEARLY * getattr(self.last, "tol", 0.0) * sizes.max()
+        truncated = self.basis is None and sizes.min() < dropped
         self.unreliable = self._lack_a_class(unreliable) | truncated
         self.by_theirs = {}
         every = np.arange(len(self.folds))

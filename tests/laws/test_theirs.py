@@ -12,6 +12,7 @@ import pandas as pd
 import sklearn_crfsuite
 from hmmlearn import hmm
 from hmmlearn.base import ConvergenceMonitor
+from scipy.sparse import csr_array
 from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.base import clone
@@ -126,6 +127,8 @@ def prediction_cases(rng):
     small = rng.normal(size=(40, 60))
     wide, sums = np.column_stack([X[:, :1] * 1e9, small]), small[:, :9].sum(axis=1)
     far = np.column_stack([X, X[:, 0] * 1e6 + rng.normal(size=40) * 1e6])
+    turned = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[0]
+    near = turned * [1.0, 1.01e-6]  # LinearRegression drops what is less than 1e-6 of the largest
     cities = pd.DataFrame({"city": np.array(list("abcd") * 10), "x": X[:, 0]})
     dummies = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
     w = np.ones(40)
@@ -150,6 +153,8 @@ def prediction_cases(rng):
         "columns of all sizes": (line, far, y, {}),
         "wide, one column in large units": (by_svd, wide, sums, {}),
         "wide, one column in large units, of logits": (logits, less_wide, (sums > 0) * 1, {}),
+        "a direction near tol": (line, near, y, {"cv": LeaveOneOut()}),
+        "a sparse column twice": (line, csr_array(X[:, [0, 1, 0]]), y, {}),
         "a column for each city": (by_city, cities, y, {}),
         "a column of ones": (squares, X, y, {}),
         "weights of 0, row by row": (ridge, X, y, weighed | {"cv": LeaveOneOut()}),
