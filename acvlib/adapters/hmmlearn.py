@@ -23,6 +23,7 @@ from ..models.hmm.emissions.units import FLAT
 from ..models.hmm.frames import read_sequences
 from ..models.hmm.posterior import HiddenStates
 
+SLIGHT = 0.01  # standard errors that a prior which ours lack may pull
 UNLIKELY = 0.1  # expected counts below which a flat prior keeps a probability as it was fitted
 
 
@@ -31,8 +32,8 @@ def from_hmmlearn(
 ) -> tuple[HMM, np.ndarray]:
     """Bring a fitted hmmlearn model: (model, params), at which losses are minus its `score`.
 
-    Priors are hmmlearn's own, mostly flat, so that its optimum is ours. Its `covars_prior` is kept
-    where it is one of variances (diag, spherical), and left out elsewhere. Probabilities of 0 are
+    Priors are hmmlearn's own, mostly flat, so that its optimum is ours; one that ours cannot have
+    is refused, unless it pulls by less than a hundredth of a standard error. Probabilities of 0 are
     `fixed`, and so are parts that its `params` leaves as they are. Under a flat prior probabilities
     of less than UNLIKELY expected counts stay `fixed` as they are: most run to 0. Others run to 0
     in a fold that holds the only sequence with such a start or move, whose loss is then infinite,
@@ -106,10 +107,11 @@ def _brought(fitted, sequences, rows, emission, named, settings):
     fixed = frozen if given is None else given
     model = HMM(sequences, rows.shape[1], emission, **settings, fixed=fixed)
     params = model.pack(HMMParams(rows[0], rows[1:], named))
-    if given is not None or not np.all(model.concentration == 1.0):
+    if given is not None:
         return model, params
     hidden = HiddenStates(model, params, model.frames, prior=False)
-    changed = {"fixed": np.where(np.isnan(frozen), _rare(hidden.counts, rows), frozen)}
+    open_to_zero = np.isnan(frozen) & (model.concentration == 1.0)
+    changed = {"fixed": np.where(open_to_zero, _rare(hidden.counts, rows), frozen)}
     if isinstance(emission, Categorical) and emission.concentration == 1.0:
         fixed = _rare(hidden.expected, named.probability)
         changed["emission"] = replace(model.emission, fixed=fixed)
@@ -132,13 +134,25 @@ def _common(name, prior):
 
 def _of_gaussian(fitted, x):
     kind = fitted.covariance_type
-    prior = FLAT
+    squares = _common("covars_prior", fitted.covars_prior)
+    weight = _common("covars_weight", fitted.covars_weight)
     if kind in ("diag", "spherical"):
         size = fitted.n_features if kind == "spherical" else 1
-        squares = _common("covars_prior", fitted.covars_prior)
-        count = max(_common("covars_weight", fitted.covars_weight) - 1.0, 0.0)
-        prior = 0.5 * size * count - 1.0, 0.5 * size * squares
-    return _gaussian(kind, fitted.means_, fitted._covars_, x, prior)
+        prior = 0.5 * size * max(weight - 1.0, 0.0) - 1.0, 0.5 * size * squares
+        return _gaussian(kind, fitted.means_, fitted._covars_, x, prior)
+    if kind not in ("full", "tied"):
+        raise ValueError(f"covariance_type {kind!r}: one of diag, spherical, full and tied")
+    count = (
+        max(weight - fitted.n_features, 0.0) + squares / np.linalg.eigvalsh(fitted._covars_).min()
+    )
+    pull = count / np.sqrt(2.0 * len(x) / fitted.n_components)
+    if pull > SLIGHT:
+        raise ValueError(
+            f"covars_prior={squares:g}, covars_weight={weight:g}: ours have no such prior of "
+            f"{kind} covariances, which pulls them by {pull:.2g} standard errors: refit with "
+            "covars_prior=0, covars_weight=1"
+        )
+    return _gaussian(kind, fitted.means_, fitted._covars_, x, FLAT)
 
 
 def _of_mixture(fitted, x):
@@ -146,10 +160,26 @@ def _of_mixture(fitted, x):
     kind = fitted.covariance_type
     if kind == "tied":
         raise ValueError("covariance_type 'tied' of a mixture: refit with diag, spherical or full")
+    alpha = _common("covars_prior", fitted.covars_prior)
+    beta = _common("covars_weight", fitted.covars_weight)
+    shape = 0.5 * fitted.n_features if kind == "spherical" else 0.5
+    prior = alpha + shape, beta
+    if kind == "full":
+        prior = FLAT
+        if alpha or beta != -fitted.n_features - 2.0:
+            raise ValueError(
+                "covars_prior, covars_weight: ours have no such prior of full covariances: refit "
+                "without them"
+            )
+    if prior[0] < -1.0:
+        raise ValueError(
+            f"covars_prior={alpha:g} is less than a flat prior of variances, which is covars_prior="
+            f"{-1.0 - shape:g}: refit with that"
+        )
     weights = fitted.weights_
     parts = fitted.means_, fitted.covars_
     mean, spread = (np.reshape(part, (weights.size, *part.shape[2:])) for part in parts)
-    component, named = _gaussian(kind, mean, spread, x, FLAT)
+    component, named = _gaussian(kind, mean, spread, x, prior)
     return Mixture(weights.shape[1], component, concentration), MixtureParams(weights, named)
 
 
@@ -177,8 +207,6 @@ def _gaussian(kind, mean, covariance, x, variance_prior):
         sd = np.sqrt(np.reshape(covariance, (len(mean), -1)))
         sd = sd[:, :1] if kind == "spherical" else sd
         return Gaussian(**settings, covariance=kind), GaussianParams(mean, sd)
-    if kind not in ("full", "tied"):
-        raise ValueError(f"covariance_type {kind!r}: one of diag, spherical, full and tied")
     emission = Gaussian(**settings, covariance="full", tied=kind == "tied")
     return emission, CovarianceParams(mean, covariance)
 

@@ -16,8 +16,8 @@ approx_cross_validate GaussianHMM HMM AutoRegressiveHMM CategoricalHMM PoissonHM
 MixtureHMM GLMHMM from_hmmlearn PoissonTraffic HiddenMRF LinearChainCRF FeatureCRF
 from_crfsuite GLM SemiSupervised PairwiseLinear treecv kfold Examples check_result
 refit_unreliable certify Certificate compare_models compare_methods choose
-leave_future_out influence most_influential robustness_interval tune cv_gradient from_jax from_torch Model
-EstimatingEquation
+leave_future_out influence most_influential robustness_interval tune cv_gradient
+from_jax from_torch Model EstimatingEquation
 """
 CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 SECTIONS = dict(re.findall(r"^## (.+)\n([^#]+)", PAGE, re.MULTILINE))

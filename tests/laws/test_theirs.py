@@ -231,6 +231,7 @@ def test_partial_fit_is_called_by_name(name):
 # hmmlearn
 
 PRIORS = {"startprob_prior": 2.0, "transmat_prior": 2.0}
+MIXED = {"n_mix": 2, "weights_prior": 2.0}
 MATRIX = np.ones((2, 2)) + 20 * np.eye(2)
 SETTINGS = {
     "as it is": (hmm.GaussianHMM, {}),
@@ -243,8 +244,17 @@ SETTINGS = {
     "spherical": (hmm.GaussianHMM, {"covariance_type": "spherical"}),
     "tied": (hmm.GaussianHMM, {"covariance_type": "tied", "covars_prior": 0.0}),
     "min_covar": (hmm.GaussianHMM, {"min_covar": 9.0}),
-    "GMM": (hmm.GMMHMM, {"n_mix": 2, "weights_prior": 2.0}),
-    "GMM means_prior": (hmm.GMMHMM, {"n_mix": 2, "means_weight": 20.0, "weights_prior": 2.0}),
+    "GMM": (hmm.GMMHMM, MIXED),
+    "GMM covars_prior": (hmm.GMMHMM, MIXED | {"covars_prior": 1.0, "covars_weight": 2.0}),
+    "GMM spherical covars": (hmm.GMMHMM, MIXED | {"covariance_type": "spherical"}),
+    "GMM spherical": (hmm.GMMHMM, MIXED | {"covariance_type": "spherical", "covars_prior": -1.5}),
+    "GMM full covars_prior": (
+        hmm.GMMHMM,
+        MIXED | {"covariance_type": "full", "covars_prior": np.eye(1)},
+    ),
+    "full covars_prior": (hmm.GaussianHMM, {"covariance_type": "full", "covars_prior": 3.0}),
+    "flat emissionprob": (hmm.CategoricalHMM, {"emissionprob_prior": 1.0}),
+    "GMM means_prior": (hmm.GMMHMM, MIXED | {"means_weight": 20.0}),
     "Poisson lambdas_prior": (hmm.PoissonHMM, {"lambdas_prior": 3.0, "lambdas_weight": 2.0}),
     "Categorical": (hmm.CategoricalHMM, {"emissionprob_prior": 2.0}),
 }
