@@ -152,6 +152,16 @@ def test_the_future_starts_after_the_gap_and_ends_at_the_horizon(n_sites, data):
     sound(drawn, n_sites, np.ones(n_sites, bool))
 
 
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=4), st.data())
+def test_several_sequences_lose_their_futures_together(lengths, data):
+    start = data.draw(st.integers(1, max(2, max(lengths)) - 1))
+    n = sum(lengths) + 3
+    drawn = folds.leave_future_out(n, [start], 1, lengths=[*lengths, 3])
+    ages = np.array([t for length in [*lengths, 3] for t in range(length)])
+    assert_array_equal(drawn.omitted[0], np.flatnonzero(ages >= start))
+    assert_array_equal(drawn.scored[0], np.flatnonzero(ages == start))
+
+
 def test_of_the_future_what_is_observed_is_left_out():
     past, nearer = folds.leave_future_out(10, [4, 8], observed=HOLES)
     assert_array_equal(past, [4, 6, 7, 8, 9])
@@ -168,6 +178,8 @@ def test_of_the_future_what_is_observed_is_left_out():
         ([3], {"gap": 3}, "fold 0 starts at site 3: must be from 4 to 9"),
         ([8], {"horizon": 3}, "fold 0 starts at site 8: must be from 1 to 7"),
         ([5], {"horizon": 0}, "horizon = 0"),
+        ([5], {"lengths": [4, 5]}, r"lengths \[4, 5\] must be above 0 and sum to 10 sites"),
+        ([6], {"lengths": [6, 4]}, "fold 0 starts at site 6: must be from 1 to 5"),
         ([5], {"horizon": np.ones(10, bool)}, "horizon ="),  # observed, in the old place
     ],
 )

@@ -102,7 +102,8 @@ def leave_future_out(fit: AFit, starts: Sequence[int], anchors: int = 8) -> Futu
     `exact` on `folds.leave_future_out(n_sites, starts, 1)`, for the price of at most `anchors`
     refits and as many passes through the series. Half of the refits are spread evenly; the others
     go where the estimated error is above half a standard error and largest. Warns
-    `UnreliableOrigins` where some remain. For windows or a gap, use `exact` on such folds.
+    `UnreliableOrigins` where some remain. For windows, a gap or several sequences: `exact` on such
+    folds.
 
     Raises
     ------

@@ -69,17 +69,27 @@ def leave_future_out(
     horizon: int | None = None,
     gap: int = 0,
     observed: Flags = None,
+    lengths: Sequence[int] | None = None,
 ) -> Folds:
     """Omit {t - gap, ..., n_sites - 1} and score {t, ..., t + horizon - 1}, for each t in `starts`.
 
-    Without a horizon, all from t on is scored.
+    Without a horizon, all from t on is scored. lengths: of several sequences, in sites; t counts
+    from the beginning of each, and all lose their futures together.
 
     Source: Ghosh et al. (2020), Appendix E and M.1; horizons after Bürkner et al. (2020).
     """
     known = Known.of(n_sites, observed)
-    firsts, horizon, gap = check_windows(starts, known.n, horizon, gap)
-    omitted = [known.between(start - gap, known.n) for start in firsts]
-    scored = [known.between(start, start + (horizon or known.n)) for start in firsts]
+    sizes = as_fold([known.n] if lengths is None else lengths, "lengths")
+    if sizes.sum() != known.n or (sizes < 1).any():
+        raise ValueError(f"lengths {sizes.tolist()} must be above 0 and sum to {known.n} sites")
+    times = np.concatenate([np.arange(size) for size in sizes])[known.numbers]
+    firsts, horizon, gap = check_windows(starts, sizes.max(), horizon, gap)
+    omitted = [known.numbers[times >= start - gap] for start in firsts]
+    ends = [start + (horizon or known.n) for start in firsts]
+    scored = [
+        known.numbers[(times >= start) & (times < end)]
+        for start, end in zip(firsts, ends, strict=True)
+    ]
     return _of(known, omitted, scored)
 
 

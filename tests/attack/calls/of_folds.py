@@ -28,7 +28,7 @@ def is_folds(found, n_sites=N, **_):
 SCHEMES = {
     "leave_one_out": {},
     "k_fold": {"k": 3, "rng": 5},
-    "leave_future_out": {"starts": np.array([5, 8, 10]), "horizon": 2, "gap": 1},
+    "leave_future_out": {"starts": np.array([5, 8, 10]), "horizon": 2, "gap": 1, "lengths": [N]},
     "iid": {"percent": 25.0, "n_folds": 3, "rng": 5},
     "contiguous": {"percent": 25.0, "n_folds": 3, "rng": 5},
 }
