@@ -30,9 +30,11 @@ class Choice:
     """What `choose` found.
 
     best: the model of highest elpd; simplest: the one with fewest parameters among those whose
-    elpd_diff is at most dse; table: that of `compare_models` with n_params and starts, how many of
-    them ended at the fit's objective, and failed, how many could not be fitted; restarts, results:
-    by name; rejected: (name, why it cannot be evaluated) of the candidates that are not there.
+    elpd_diff is at most dse; table: that of `compare_models` with n_params, aic and bic (the prior
+    of an HMM or of `PoissonTraffic` left out, nan under a ridge; n counts frames of an HMM, else
+    sites), starts, how many of them ended at the fit's objective, and failed, how many could not be
+    fitted; restarts, results: by name; rejected: (name, why it cannot be evaluated) of the
+    candidates that are not there.
     """
 
     best: str
@@ -122,6 +124,9 @@ def _choice(restarts, results, rejected):
     table = compare_models(results)
     own = [restarts[name] for name in table.index]
     table["n_params"] = [len(each.fit.params) for each in own]
+    doubled = np.array([2.0 * _minus_log_likelihood(each.fit) for each in own])
+    table["aic"] = doubled + 2.0 * table.n_params
+    table["bic"] = doubled + np.log([_size(each.fit.model) for each in own]) * table.n_params
     table["starts"] = [f"{each.agreeing} of {len(each.objectives)}" for each in own]
     table["failed"] = [len(each.rejected) for each in own]
     unsure = [name for name in results if restarts[name].unrepeated]
@@ -134,6 +139,20 @@ def _choice(restarts, results, rejected):
         warn(message, UnconvergedFit)
     close = table[(table.elpd_diff <= table.dse) | (table["rank"] == 0)]
     return Choice(table.index[0], close.n_params.idxmin(), table, restarts, results, rejected)
+
+
+def _minus_log_likelihood(fit):
+    """F without the prior; nan where that is a ridge: AIC and BIC are of maximum likelihood."""
+    if hasattr(fit.model, "log_prior"):
+        return fit.objective + float(fit.model.log_prior(fit.params))
+    slopes = fit.derivatives.prior_gradients(fit.params[None])
+    return fit.objective if slopes is None or not np.any(slopes) else np.nan
+
+
+def _size(model):
+    """What n of BIC counts."""
+    frames = getattr(model, "frames", None)
+    return model.n_sites if frames is None else len(frames.x)
 
 
 def _named(models):

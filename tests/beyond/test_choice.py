@@ -38,6 +38,22 @@ def test_regressions_are_chosen_as_by_their_parts():
     assert "simplest within one standard error: 2 columns" in str(found)
 
 
+def test_information_criteria_are_those_of_maximum_likelihood(states):
+    """Of a line in closed form; of hidden states those of the likelihood without its prior."""
+    plain = acv.choose({"line": GLM(X, Y, "gaussian"), "ridge": COLUMNS["4 columns"]}, ROWS).table
+    Z = np.column_stack([np.ones(60), X])
+    squares = np.sum((Y - Z @ np.linalg.lstsq(Z, Y)[0]) ** 2)
+    doubled = squares + 60 * np.log(2 * np.pi)
+    assert_allclose(plain.loc["line", ["aic", "bic"]], doubled + 5 * np.array([2, np.log(60)]))
+    assert plain.loc["ridge", ["aic", "bic"]].isna().all()
+    candidates, choice = states
+    for name, model in candidates.items():
+        fit = choice.restarts[name].fit
+        doubled = 2.0 * model.sequence_losses(fit.params).sum()
+        criteria = doubled + len(fit.params) * np.array([2.0, np.log(120)])
+        assert_allclose(choice.table.loc[name, ["aic", "bic"]].astype(float), criteria)
+
+
 def test_a_list_is_numbered_and_methods_agree_once_refitted(states):
     candidates, _ = states
     listed = list(candidates.values())
