@@ -17,7 +17,7 @@ from .trials import NoFiniteOptimum
 
 Start = Annotated[np.ndarray, Real("n_params")]
 MAX_SADDLES = 20  # that a fit leaves
-FEW, MANY = 3, 10  # starts of a model that knows several, and where the first ones differ
+REPEATED, MOST_STARTS = 5, 30  # how often starts shall lead to the fit, and of how many at most
 SAME = 0.1  # nats: where EM ends from two starts, closer than that is one optimum
 PULL = 0.1  # standard errors that a prior which nobody chose may move an optimum
 
@@ -41,14 +41,14 @@ def fit(
 
     Parameters
     ----------
-    start : (D,), by default model.initial_params(rng), or the best of three `restart_points`, or
-        of ten where these differ by more than .1 nat; given to a matrix-free model, it is where
-        Newton's method starts, without L-BFGS
+    start : (D,), by default model.initial_params(rng), or of a model with `restart_points` the best
+        of five or more, until five end within .1 nat of it, or thirty are tried; given to a
+        matrix-free model, it is where Newton's method starts, without L-BFGS
 
     Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the
     returned `newton_decrement` then says how far off it is. Warns `UnrepeatedOptimum` where less
-    than half of ten starts led to it, `StrongPrior` where a prior that nobody chose moves it by a
-    tenth of a standard error. Raises what the model's `check_optimum` raises, `NoFiniteOptimum`
+    than five of thirty starts led to it, `StrongPrior` where priors that nobody chose move it by
+    a tenth of a standard error. Raises what the model's `check_optimum` raises, `NoFiniteOptimum`
     where params run beyond all numbers.
     """
     derivatives = derivatives_of(model)
@@ -63,7 +63,7 @@ def fit(
     else:
         result = _descended(derivatives, starts, tolerance)
     result.warn_unconverged("fit", tolerance)
-    if defaults.default_priors is not None and result.newton_decrement <= tolerance:
+    if defaults.default_priors is not None and np.isfinite(result.newton_decrement):
         _warn_of_priors(result, defaults.default_priors(result.params))
     return result
 
@@ -79,33 +79,37 @@ def _starts(derivatives, rng):
     ones = np.ones(derivatives.n_sites)
     starts = []
     objectives = []
-    for n in (FEW, MANY):
-        more = defaults.restart_points(rng, n - len(starts))
+    same = 0
+    while same < REPEATED and len(starts) < MOST_STARTS:
+        more = defaults.restart_points(rng, REPEATED)
         starts += more
         objectives += [derivatives.value_and_gradient(each, ones)[0] for each in more]
         same = np.sum(np.array(objectives) < np.nanmin(objectives) + SAME)
-        if same == n:
-            break
-    if same < n / 2:
-        message = f"{same} of {n} starts alone led to the fit: there may be lower optima"
+    if same < REPEATED:
+        message = f"{same} of {len(starts)} starts alone led to the fit: there may be lower optima"
         warn(f"{message}. Fit again from other starts, by rng=", UnrepeatedOptimum)
     return [starts[place] for place in np.argsort(objectives)]
 
 
 def _warn_of_priors(fit, priors):
-    pulls = []
-    wider = []
-    for name, (gradient, remedy) in priors.items():
-        pull = np.sqrt(gradient @ fit.hessian.solve(gradient))
-        if pull >= PULL:
-            pulls.append(f"{name} by {pull:.2g}")
-            wider.append(remedy)
-    if pulls:
-        warn(
-            f"default priors move the fit, in standard errors: {', '.join(pulls)}. Widen them, "
-            f"such as {', '.join(wider)}, or give ones that you mean",
-            StrongPrior,
-        )
+    """Judged together; each is named that has its share in the limit."""
+    if not priors:
+        return
+
+    def pull(gradient):
+        return np.sqrt(gradient @ fit.hessian.solve(gradient))
+
+    if pull(sum(gradient for gradient, _ in priors.values())) < PULL:
+        return
+    alone = {name: (pull(gradient), remedy) for name, (gradient, remedy) in priors.items()}
+    named = {name: pair for name, pair in alone.items() if pair[0] >= PULL / len(priors)}
+    pulls = ", ".join(f"{name} by {size:.2g}" for name, (size, _) in named.items())
+    wider = ", ".join(remedy for _, remedy in named.values())
+    warn(
+        f"default priors move the fit, in standard errors: {pulls}. Widen them, such as {wider}, "
+        "or give ones that you mean",
+        StrongPrior,
+    )
 
 
 def _descended(derivatives, starts, tolerance):

@@ -13,6 +13,7 @@ import numpy as np
 from ..checks import NotFinite, one_line, warn
 from ..declared import Rng, Whole, declared
 from ..derivatives import Derivatives, derivatives_of
+from ..fit import SAME
 from ..fit import fit as fit_model
 from ..folds import Folds
 from ..folds import weights as fold_weights
@@ -23,7 +24,6 @@ from ..results import AFit, CVResult, Fit, Run
 from ..trials import AllFailed, UnconvergedFit, attempt_each, reasons
 
 MOST_STARTS = 10_000
-SAME = 1e-4  # nats: optima closer than that in F count as one
 ROUNDING = 1e-6  # of a gradient's length
 
 
@@ -42,7 +42,7 @@ class Restarts(NamedTuple):
 
     @property
     def agreeing(self) -> int:
-        """How many starts ended as low as the fit; permuted states count as the same."""
+        """How many starts ended as low as the fit, to `SAME` nats; so do permuted states."""
         return int(np.sum(self.objectives <= self.fit.objective + SAME))
 
     @property

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.beyond.from_scratch import SAME, Restarts, fit_restarts
-from acvlib.fit import UnrepeatedOptimum
+from acvlib.beyond.from_scratch import Restarts, fit_restarts
+from acvlib.fit import SAME, UnrepeatedOptimum
 from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
 
 RNG = np.random.default_rng(3)

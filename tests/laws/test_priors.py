@@ -52,6 +52,24 @@ def traffic(rng, unit):
     return models.PoissonTraffic(counts, np.arange(600) // 40 % 7)
 
 
+def symbols(rng, unit):
+    rare = rng.random(600) < 0.01
+    x = np.where(rare, 3, (states(rng) + (rng.random(600) < 0.2)) % 3)
+    return models.CategoricalHMM(x, 2)
+
+
+def parts(rng, unit):
+    x = 9 * states(rng) + rng.normal(size=600) + 3 * (rng.random(600) < 0.1)
+    return models.MixtureHMM(unit * x, 2)
+
+
+def network(rng, unit):
+    x = np.zeros(200)
+    for t in range(1, 200):
+        x[t] = 2 * np.sin(2 * x[t - 1]) + 0.3 * rng.normal()
+    return models.NeuralHMM([unit * x], 1)
+
+
 def unpenalised_levels(make):
     return lambda rng, unit: models.GaussianHMM(unit * make(rng), 2)
 
@@ -64,6 +82,9 @@ MODELS = {
     "PoissonHMM": rates,
     "AutoRegressiveHMM": level,
     "PoissonTraffic": traffic,
+    "CategoricalHMM": symbols,
+    "MixtureHMM": parts,
+    "NeuralHMM": network,
 }
 
 

@@ -12,19 +12,23 @@ from .doors import DOORS
 from .law import NIGHTLY, SEEDS, ask, cases, hold
 from .test_zero import CHAINS, emit, walks
 
-MORE = 20 if NIGHTLY else 8
+MORE = 20
 BETTER = 0.1  # nats
 
 
 def best_of_more(model):
-    with warnings.catch_warnings(action="ignore"):
-        return min(acv.fit(model, rng=seed).objective for seed in range(MORE))
+    """The lowest objective that other starts lead to."""
+    if not getattr(model, "restarts_climbed", False):
+        return min(acv.fit(model, rng=seed).objective for seed in range(MORE if NIGHTLY else 8))
+    ends = model.restart_points(np.random.default_rng(99), MORE)
+    return min(model.objective(end, np.ones(model.n_sites)) for end in ends)
 
 
 def check_starts(model):
     with warnings.catch_warnings(record=True, action="always") as said:
         fit = ask(acv.fit, model)
-    assert said or best_of_more(model) > fit.objective - BETTER
+    with warnings.catch_warnings(action="ignore"):
+        assert said or best_of_more(model) > fit.objective - BETTER
 
 
 HIDDEN = ("GaussianHMM", "GaussianHMM full", "MixtureHMM", "PoissonHMM", "CategoricalHMM")
@@ -53,6 +57,21 @@ def test_more_starts_find_nothing_in_a_rugged_likelihood(name):
         check_starts(getattr(models, name)(x, 4))
 
     hold(check, 3, seed=SEEDS)
+
+
+@cases("starts", ["GLMHMM"], "of three states")
+def test_more_starts_find_nothing_of_a_law_that_is_not_the_models(name):
+    """Inputs bend the log odds, which are lines to the model."""
+
+    def check(seed):
+        rng = np.random.default_rng(seed)
+        z = rng.integers(0, 3, 30).repeat(rng.integers(2, 12, 30))
+        u = rng.normal(size=len(z))
+        eta = np.array([-1.5, 0.0, 1.5])[z] + np.array([2.0, -1.0, 0.5])[z] * u
+        y = rng.random(len(z)) < 1 / (1 + np.exp(-eta - 0.8 * np.sin(3 * u)))
+        check_starts(models.GLMHMM(y * 1, u, 3))
+
+    hold(check, 1, seed=SEEDS)
 
 
 @cases("starts", ["GaussianHMM", "PoissonHMM", "CategoricalHMM"], "know the topology")

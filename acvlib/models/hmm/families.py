@@ -125,7 +125,12 @@ def NeuralHMM(
     n_states: int,
     order: int = 1,
     n_hidden: int = 12,
+    weight_sd: float = 1.0,
     **settings: Any,
 ) -> HMM:
-    """A network of one hidden layer for each state, Eq. 18; settings as in `HMM`."""
-    return HMM(sequences, n_states, NeuralAutoRegression(order, n_hidden), **settings)
+    """A network of one hidden layer for each state, Eq. 18; settings as in `HMM`.
+
+    weight_sd: of the Normal(0, weight_sd^2) prior of all weights, of scaled x
+    """
+    emission = NeuralAutoRegression(order, n_hidden, weight_sd)
+    return HMM(sequences, n_states, emission, **settings)

@@ -103,6 +103,7 @@ class Categorical(Emission):
     n_categories: Annotated[int, Whole(1, MOST)] | None = None
     concentration: Annotated[float, Real("", least=1.0)] = 1.1
     fixed: Any = field(default=None, repr=False, compare=False)
+    priors = {"concentration": (1.1, 1.001)}
     symbols: tuple[float, ...] | None = field(default=None, repr=False)
 
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):

@@ -34,6 +34,7 @@ class Mixture(Emission):
     n_components: Annotated[int, Whole(1, MOST)] = 2
     component: Emission = field(default_factory=Gaussian)
     concentration: Annotated[float, Real("", least=1.0)] = 1.1
+    priors = {"concentration": (1.1, 1.001)}
 
     def __post_init__(self):
         part = self.component
@@ -51,7 +52,7 @@ class Mixture(Emission):
         return self.component.has_zeros
 
     def without_defaults(self):
-        return {
+        return super().without_defaults() | {
             name: (law, flat, replace(self, component=other))
             for name, (law, flat, other) in self.component.without_defaults().items()
         }

@@ -42,7 +42,7 @@ class NeuralAutoRegression(Standardised):
     variance_prior: VariancePrior = WEAK
     centre: tuple[float, ...] | float | None = field(default=None, repr=False)
     scale: tuple[float, ...] | float | None = field(default=None, repr=False)
-    priors = {"variance_prior": (WEAK, FLAT)}  # without its prior a weight is not determined
+    priors = {"weight_sd": (1.0, 10.0), "variance_prior": (WEAK, FLAT)}
     n_shared = 1
     common_scale = True
     maximise = None  # has no closed form: `fit` climbs by L-BFGS
