@@ -78,9 +78,12 @@ class _Resampled(Derivatives):
         self, params: np.ndarray, folds: Any, values: bool = True
     ) -> tuple[Any, np.ndarray]:
         self._points[folds] = params
-        pair = self._points[folds], self._weights[folds]
-        objectives, gradients, self.hessians[folds] = self._of_model.weighted(*pair)
-        return objectives, gradients
+        values, gradients = np.empty(len(folds)), np.empty((len(folds), self._points.shape[1]))
+        for place, row in enumerate(folds):
+            pair = self._points[row], self._weights[row]
+            values[place], gradients[place] = self._of_model.value_and_gradient(*pair)
+            self.hessians[row] = np.asarray(self._of_model.hessian(*pair))
+        return values, gradients
 
     def fold_hessians(
         self, params: np.ndarray, folds: Any, damping: float = 0.0, whole: Any = None

@@ -24,7 +24,7 @@ from .solvers.inverse import (
     Solvable,
     folds_at_once,
 )
-from .solvers.operators import HessianOperator, KrylovFolds
+from .solvers.krylov import HessianOperator, KrylovFolds
 
 SHARE = 1e-3  # of a move, by which held-out losses are differenced
 
@@ -113,16 +113,6 @@ class Derivatives:
         matrices = np.array(each_fold(hessian, params, folds, "Hessians"))
         return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), not self.is_equation)
 
-    def fold_expansion(
-        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
-    ) -> tuple[Any, FoldSolver]:
-        """(gradients (n_folds, D), `fold_hessians`) at one point (D,).
-
-        The gradients may have a form of their own, which the `FoldSolver` solves for.
-        """
-        _, gradients = self.fold_gradients(params, folds, values=False)
-        return gradients, self.fold_hessians(params, folds, damping, whole)
-
     def chord_gradients(
         self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
     ) -> np.ndarray:
@@ -160,16 +150,6 @@ class Derivatives:
     def prior_gradients(self, params: np.ndarray) -> np.ndarray | None:
         """dF/dparams (n, D) of what F has beside the data; None where it costs as much as all."""
         return None
-
-    def weighted(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(F (n,), gradients (n, D), Hessians (n, D, D)) at rows of params and of weights."""
-        pairs = list(zip(params, weights, strict=True))
-        firsts = [self.value_and_gradient(*pair) for pair in pairs]
-        hessians = [np.asarray(self.hessian(*pair)) for pair in pairs]
-        values, gradients = map(np.array, zip(*firsts, strict=True))
-        return values, gradients, np.array(hessians)
 
     # where matrices are too large, and for estimating equations
 

@@ -128,9 +128,8 @@ def newton_step(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult
         ends = []
         indefinite = []
         for part in derivatives.portions(folds, len(fit.params)):
-            expansion = fit.params, folds[part], damping, fit.hessian
-            gradients, H = derivatives.fold_expansion(*expansion)
-            ends.append(H.step_from(fit.params, gradients))  # fit.params - H^-1 gradients
+            H = derivatives.fold_hessians(fit.params, folds[part], damping, fit.hessian)
+            ends.append(H.newton_ends(derivatives, fit.params, folds[part]))
             indefinite.append(H.indefinite)
         params = ends[0] if len(ends) == 1 else np.concatenate(ends)
         return Refits(params, indefinite=np.concatenate(indefinite))

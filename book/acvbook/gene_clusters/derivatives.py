@@ -77,10 +77,9 @@ class FoldJacobians(FoldSolver):
         """(n,) False."""
         return np.zeros(len(self.jacobians), bool)
 
-    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold."""
-        rows = range(len(self.jacobians)) if rows is None else rows
-        pairs = zip(rows, vectors, strict=True)
+        pairs = zip(np.arange(len(self.jacobians))[rows], vectors, strict=True)
         return np.array([self.jacobians[row].solve(vector) for row, vector in pairs])
 
 
