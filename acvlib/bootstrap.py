@@ -78,12 +78,13 @@ class _Resampled(Derivatives):
         self, params: np.ndarray, folds: Any, values: bool = True
     ) -> tuple[Any, np.ndarray]:
         self._points[folds] = params
-        values, gradients = np.empty(len(folds)), np.empty((len(folds), self._points.shape[1]))
+        objectives = np.empty(len(folds))
+        gradients = np.empty((len(folds), self._points.shape[1]))
         for place, row in enumerate(folds):
             pair = self._points[row], self._weights[row]
-            values[place], gradients[place] = self._of_model.value_and_gradient(*pair)
+            objectives[place], gradients[place] = self._of_model.value_and_gradient(*pair)
             self.hessians[row] = np.asarray(self._of_model.hessian(*pair))
-        return values, gradients
+        return objectives, gradients
 
     def fold_hessians(
         self, params: np.ndarray, folds: Any, damping: float = 0.0, whole: Any = None

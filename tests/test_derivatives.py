@@ -86,12 +86,9 @@ def test_a_model_may_override_some_and_leave_the_rest_to_autograd():
     assert_array_equal(np.asarray(own.hessian(PARAMS, WEIGHTS)), np.asarray(expected))
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"), [("hesian", "did you mean hessian"), ("fold_gradient", "fold_gradients")]
-)
-def test_a_misspelt_override_is_an_error(name, hint):
-    with pytest.raises(TypeError, match=f"Own.{name} overrides nothing of Derivatives.*{hint}"):
-        type("Own", (Derivatives,), {name: lambda self: None})
+def test_a_misspelt_override_is_an_error():
+    with pytest.raises(TypeError, match="Own.hesian overrides nothing of Derivatives"):
+        type("Own", (Derivatives,), {"hesian": lambda self: None})
 
 
 def test_a_users_class_gets_the_optional_members_that_it_lacks():

@@ -29,7 +29,7 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     `from_scratch` starts anew.
     Steps are quasi-Newton steps from the full fit's Hessian, by gradients alone; Newton's method,
     with Hessians as in `newton_step`, refits the folds that meet negative curvature or do not
-    converge by these, and all folds where the model has their Hessians cheaply. Folds of a convex
+    converge by these, and all folds of an estimating equation or where Hessians are cheap. Folds of a convex
     model start from the optimum of all data, even where the fit is not there yet. A decrement below
     1e-9 is rounding. Folds that did not converge are warned of once.
 
@@ -99,12 +99,10 @@ def refit_folds(
 def _refit_portion(fit, folds, tolerance, start, refits):
     """Write the optima of some folds: by gradients alone, and by Newton's method what is left."""
     derivatives = fit.derivatives
-    first = None
-    if not (derivatives.hessians_first or fit.hessian.indefinite):
-        first = SameForAll(fit.hessian, kept_share(fit.model, folds))
-    if first is None or derivatives.is_equation:
-        newton(derivatives, start, folds, tolerance, first, refits)
+    if derivatives.hessians_first or derivatives.is_equation or fit.hessian.indefinite:
+        newton(derivatives, start, folds, tolerance, refits)
         return
+    first = SameForAll(fit.hessian, kept_share(fit.model, folds))
     draws = np.random.default_rng(0).standard_normal(len(fit.params))
     nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
     lockstep(derivatives, start + nudge, folds, tolerance, first, refits)

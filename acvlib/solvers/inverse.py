@@ -5,6 +5,7 @@ here, matrices that are only multiplied with in `krylov`, and a model may have a
 own.
 """
 
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -177,8 +178,12 @@ class DenseFolds(FoldSolver):
     @cached_property
     def factors(self) -> list[np.ndarray | None]:
         """Cholesky factors (D, D) of symmetric matrices that have one."""
+        factors: list[np.ndarray | None] = [None] * len(self.matrices)
         with blas_for(self.matrices.shape[-1] ** 3):
-            return [_factor(matrix) if self.symmetric else None for matrix in self.matrices]
+            for number, matrix in enumerate(self.matrices if self.symmetric else ()):
+                with suppress(np.linalg.LinAlgError):
+                    factors[number] = np.linalg.cholesky(matrix)
+        return factors
 
     @cached_property
     def indefinite(self) -> np.ndarray:
@@ -204,13 +209,6 @@ class DenseFolds(FoldSolver):
                 else:
                     out[place] = cho_solve((factor.T, False), out[place], check_finite=False)
         return out if self.inward is None else out @ self.inward.T
-
-
-def _factor(matrix):
-    try:
-        return np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return None
 
 
 def absolute_solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ from oracles.wrappers import Counting
 
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import WHOLE, Folds
-from acvlib.solvers.inverse import DenseFolds, FoldSolver
 from acvlib.solvers.newton import MAX_STEPS, newton
 
 RNG = np.random.default_rng(0)
@@ -21,8 +20,8 @@ FOLDS = Folds([np.array([0, 1]), np.arange(20), np.array([], int)])
 START = np.zeros((3, 3))
 
 
-def refine(model, params, folds, tolerance, first=None):
-    return newton(derivatives_of(model), params, folds, tolerance, first)
+def refine(model, params, folds, tolerance):
+    return newton(derivatives_of(model), params, folds, tolerance)
 
 
 class Scalar:
@@ -117,29 +116,6 @@ def test_an_objective_without_a_minimum_does_not_converge():
     state = from_point(lambda x: anp.exp(-x), 0.0, 1e-30)
     assert not state.converged.any()
     assert state.steps[0] <= MAX_STEPS
-
-
-def test_a_wrong_first_inverse_costs_steps_and_not_accuracy():
-    rough = DenseFolds(np.tile(50.0 * np.eye(3), (3, 1, 1)))
-    state = refine(LOGISTIC, START, FOLDS, 1e-9, rough)
-    assert state.converged.all()
-    assert_allclose(state.params, refine(LOGISTIC, START, FOLDS, 1e-9).params, atol=1e-9)
-    assert not state.indefinite.any()
-
-
-class Uphill(FoldSolver):
-    """Steps the wrong way."""
-
-    indefinite = np.zeros(3, bool)
-
-    def solve(self, vectors, rows=None):
-        return -vectors
-
-
-def test_a_first_inverse_that_points_uphill_is_given_up():
-    state = refine(LOGISTIC, START, FOLDS, 1e-9, Uphill())
-    assert state.converged.all()
-    assert_allclose(state.params, refine(LOGISTIC, START, FOLDS, 1e-9).params, atol=1e-9)
 
 
 def test_counts_are_what_the_model_was_asked_for():

@@ -11,7 +11,6 @@ import numpy as np
 
 from ...derivatives import Derivatives
 from ...folds import Folds
-from ...folds import weights as fold_weights
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import DenseFolds, FoldSolver, Solvable
@@ -55,12 +54,9 @@ class GLMDerivatives(Derivatives):
 
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """s (slope (x) z + pull theta) of each site, a column each."""
-        model = self.model
-        if model.balanced:
+        if self.model.balanced:
             return super().cross_matrix(params, weights)
-        slopes = np.einsum("qn,nd->nqd", self._at(params).slope, model.columns.standard)
-        losses = model.columns.gradient(slopes.reshape(self.n_sites, -1))
-        return (losses + np.outer(model.sample_weight, model.pull * params)).T
+        return self._omitted(params, Folds(np.arange(self.n_sites)[:, None])).T
 
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """-sum_o of the sites' gradients."""
@@ -166,8 +162,7 @@ class GLMDerivatives(Derivatives):
         if model.balanced or (params.ndim == 2 and not model.quadratic):
 
             def matrix(point: np.ndarray, fold: np.ndarray) -> np.ndarray:
-                weights = fold_weights(self.n_sites, fold)
-                return self._at(point).hessian(weights).damped(damping).matrix
+                return self._at(point).hessian(self._without(fold)).damped(damping).matrix
 
             matrices = each_fold(matrix, params, folds, "Hessians")
         else:

@@ -14,7 +14,7 @@ from autograd.core import make_vjp
 from scipy.sparse import block_diag, csr_matrix
 from scipy.sparse.linalg import LinearOperator
 
-from acvlib.derivatives import EquationDerivatives, at
+from acvlib.derivatives import Derivatives, at
 from acvlib.folds import Folds
 from acvlib.folds import weights as fold_weights
 from acvlib.model import Refits
@@ -102,7 +102,7 @@ def check_clusters(model: Any, params: np.ndarray, who: str = "the fit") -> None
         )
 
 
-class GenomicsDerivatives(EquationDerivatives):
+class GenomicsDerivatives(Derivatives):
     """Derivatives and refits of one `GeneClusters`; tested against autograd."""
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> TwoStageJacobian:
