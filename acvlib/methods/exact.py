@@ -29,9 +29,9 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     `from_scratch` starts anew.
     Steps are quasi-Newton steps from the full fit's Hessian, by gradients alone; Newton's method,
     with Hessians as in `newton_step`, refits the folds that meet negative curvature or do not
-    converge by these, and all folds of an estimating equation or where Hessians are cheap. Folds of a convex
-    model start from the optimum of all data, even where the fit is not there yet. A decrement below
-    1e-9 is rounding. Folds that did not converge are warned of once.
+    converge by these, and all folds of an estimating equation or where Hessians are cheap. Folds of
+    a convex model start from the optimum of all data, even where the fit is not there yet. A
+    decrement below 1e-9 is rounding. Folds that did not converge are warned of once.
 
     Within `joblib.parallel_config("dask")` the workers of a cluster refit the folds in up to 64
     parts, whose params agree with those of one machine to the tolerance, and to the bit for any
