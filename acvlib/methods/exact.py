@@ -10,7 +10,6 @@ from ..folds import WHOLE, Folds
 from ..model import Refits
 from ..parallel import has_machines, pieces, spread
 from ..results import TOLERANCE, AFit, CVResult, Fit, Run
-from ..solvers.inverse import SameForAll
 from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
@@ -102,10 +101,11 @@ def _refit_portion(fit, folds, tolerance, start, refits):
     if derivatives.hessians_first or derivatives.is_equation or fit.hessian.indefinite:
         newton(derivatives, start, folds, tolerance, refits)
         return
-    first = SameForAll(fit.hessian, kept_share(fit.model, folds))
     draws = np.random.default_rng(0).standard_normal(len(fit.params))
     nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
-    lockstep(derivatives, start + nudge, folds, tolerance, first, refits)
+    inverse = fit.hessian.solve(np.eye(len(draws)))
+    inverses = inverse / kept_share(fit.model, folds)[:, None, None]
+    lockstep(derivatives, start + nudge, folds, tolerance, inverses, refits)
     left = np.flatnonzero(~refits.converged)
     if left.size:
         steps = refits.steps[left]

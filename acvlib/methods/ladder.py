@@ -18,7 +18,6 @@ from ..derivatives import kept_share
 from ..folds import Folds
 from ..model import Refits
 from ..results import AFit, AResult, CVResult, Fit, Run
-from ..solvers.inverse import SameForAll
 from .exact import exact
 
 
@@ -100,12 +99,11 @@ def frozen_newton(
     H = fit.hessian.damped(damping)
 
     def step(folds: Folds) -> Refits:
-        share = kept_share(fit.model, folds) if rescale else np.ones(len(folds))
-        hessians = SameForAll(H, share)
+        share = kept_share(fit.model, folds)[:, None] if rescale else 1.0
         params = fit.params
         for _ in range(steps):
             _, gradients = run.derivatives.fold_gradients(params, folds, values=False)
-            params = params - hessians.solve(gradients)
+            params = params - H.solve(gradients.T).T / share
         return Refits(params)
 
     return run.finish(run.each(step).params, {"gradient": steps * len(run.folds)})

@@ -219,23 +219,6 @@ def absolute_solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return vectors @ ((vectors.T @ vector) / size)
 
 
-class SameForAll(FoldSolver):
-    """One H for all folds, times the share that each keeps: the Hessian of a frozen step."""
-
-    def __init__(self, hessian: Solvable, shares: np.ndarray):
-        self.hessian = hessian
-        self.shares = shares
-
-    @property
-    def indefinite(self) -> np.ndarray:
-        """(n,) that of H."""
-        return np.full(len(self.shares), self.hessian.indefinite)
-
-    def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
-        """[(1 - m) H]^-1 times one vector a fold."""
-        return self.hessian.solve(vectors.T).T / self.shares[rows, None]
-
-
 def folds_at_once(dim: int) -> int:
     """How many Hessians (dim, dim) are held in memory together."""
     return max(1, HELD // max(dim, 1) ** 2)

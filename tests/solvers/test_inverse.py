@@ -9,7 +9,6 @@ from acvlib.solvers.inverse import (
     DenseHessian,
     DenseJacobian,
     IndefiniteHessian,
-    SameForAll,
 )
 
 PARAMS = np.array([0.3, 0.1, -0.4])
@@ -72,14 +71,6 @@ def test_descending_takes_absolute_eigenvalues(rng):
     vectors = rng.standard_normal((2, 3))
     found = DenseFolds(matrices).descend(vectors)
     assert_allclose(np.einsum("nij,nj->ni", absolute, found), vectors, atol=1e-13)
-
-
-def test_one_hessian_serves_all_folds_by_their_shares(rng):
-    matrix, vectors = spectrum(1.0, 2.0, 3.0), rng.standard_normal((2, 3))
-    solver = SameForAll(DenseHessian(matrix), np.array([0.5, 0.9]))
-    expected = np.linalg.solve(matrix, vectors.T).T / np.array([[0.5], [0.9]])
-    assert_allclose(solver.solve(vectors), expected, rtol=1e-12)
-    assert_allclose(solver.solve(vectors[1:], np.array([1])), expected[1:], rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_columns", [2, 1100])

@@ -9,7 +9,6 @@ import acvlib as acv
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import Folds
 from acvlib.model import Refits
-from acvlib.solvers.inverse import DenseFolds
 from acvlib.solvers.lockstep import lockstep
 from acvlib.solvers.newton import newton
 
@@ -67,7 +66,7 @@ def test_a_step_to_where_nothing_is_finite_is_shortened():
     derivatives = derivatives_of(Edge())
     folds = Folds([np.array([0])])
     found = Refits.unfinished(1, 1)
-    lockstep(derivatives, np.array([0.9]), folds, 1e-8, DenseFolds(np.full((1, 1, 1), 0.5)), found)
+    lockstep(derivatives, np.array([0.9]), folds, 1e-8, np.full((1, 1, 1), 2.0), found)
     by_newton = newton(derivatives, np.array([0.9]), folds, 1e-8)
     assert by_newton.converged.all()
     for end in (found.params, by_newton.params):

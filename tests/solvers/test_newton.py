@@ -11,7 +11,6 @@ from oracles.wrappers import Counting
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.model import Refits
-from acvlib.solvers.inverse import DenseFolds
 from acvlib.solvers.lockstep import lockstep
 from acvlib.solvers.newton import MAX_STEPS, newton
 
@@ -52,8 +51,8 @@ def by_lockstep(curvature):
 
     def solve(model, params, folds, tolerance):
         found = Refits.unfinished(len(folds), 3)
-        first = DenseFolds(np.tile(curvature * np.eye(3), (len(folds), 1, 1)))
-        lockstep(derivatives_of(model), params, folds, tolerance, first, found)
+        inverses = np.tile(np.eye(3) / curvature, (len(folds), 1, 1))
+        lockstep(derivatives_of(model), params, folds, tolerance, inverses, found)
         return found
 
     return solve
