@@ -31,9 +31,8 @@ SHARE = 1e-3  # of a move, by which held-out losses are differenced
 class Derivatives:
     """F, its derivatives and the held-out losses of one model; all by autograd.
 
-    A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives;
-    helpers of a subclass start with an underscore. Of params, (D,) means one point for all folds
-    and (n_folds, D) a point for each.
+    A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives.
+    Of params, (D,) means one point for all folds and (n_folds, D) a point for each.
     """
 
     __repr__ = one_line
@@ -47,17 +46,6 @@ class Derivatives:
         self.n_sites = model.n_sites
         self.is_equation = hasattr(model, "residual")
         self.defaults = with_defaults(model)
-
-    def __init_subclass__(cls, **settings):
-        """Raise TypeError for a public name of a subclass that its bases do not have."""
-        super().__init_subclass__(**settings)
-        known = {name for base in cls.__mro__[1:] for name in vars(base)}
-        for name in vars(cls):
-            if name not in known and not name.startswith("_"):
-                raise TypeError(
-                    f"{cls.__name__}.{name} overrides nothing of Derivatives (names of helpers "
-                    "start with an underscore)"
-                )
 
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
