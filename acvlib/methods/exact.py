@@ -88,29 +88,26 @@ def refit_folds(
     start = fit.params
     if derivatives.defaults.convex and fit.newton_decrement > SETTLED:
         start = newton(derivatives, start, WHOLE, SETTLED).params[0]
+    by_newton = derivatives.hessians_first or derivatives.is_equation or fit.hessian.indefinite
+    if not by_newton:
+        draws = np.random.default_rng(0).standard_normal(len(start))
+        nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
+        inverse = fit.hessian.solve(np.eye(len(start)))
     refits = Refits.unfinished(len(folds), len(start))
     for part in derivatives.portions(folds, len(start)):
+        some, found = folds[part], refits.part(part)
         near = start if starts is None else starts[part]
-        _refit_portion(fit, folds[part], tolerance, near, refits.part(part))
+        if by_newton:
+            newton(derivatives, near, some, tolerance, found)
+            continue
+        inverses = inverse / kept_share(fit.model, some)[:, None, None]
+        lockstep(derivatives, near + nudge, some, tolerance, inverses, found)
+        left = np.flatnonzero(~found.converged)
+        if left.size:
+            steps = found.steps[left]
+            found.take(left, newton(derivatives, found.params[left], some[left], tolerance))
+            found.steps[left] += steps
     return refits
-
-
-def _refit_portion(fit, folds, tolerance, start, refits):
-    """Write the optima of some folds: by gradients alone, and by Newton's method what is left."""
-    derivatives = fit.derivatives
-    if derivatives.hessians_first or derivatives.is_equation or fit.hessian.indefinite:
-        newton(derivatives, start, folds, tolerance, refits)
-        return
-    draws = np.random.default_rng(0).standard_normal(len(fit.params))
-    nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
-    inverse = fit.hessian.solve(np.eye(len(draws)))
-    inverses = inverse / kept_share(fit.model, folds)[:, None, None]
-    lockstep(derivatives, start + nudge, folds, tolerance, inverses, refits)
-    left = np.flatnonzero(~refits.converged)
-    if left.size:
-        steps = refits.steps[left]
-        refits.take(left, newton(derivatives, refits.params[left], folds[left], tolerance))
-        refits.steps[left] += steps
 
 
 def _descended(fit, folds):

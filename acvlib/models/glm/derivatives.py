@@ -185,12 +185,11 @@ class GLMDerivatives(Derivatives):
 
     def _share_a_matrix(self, folds):
         """Whether folds are of one row, or of few beside the columns, and of one weight at need."""
+        model = self.model
         rows = folds.sizes.max()
-        few = rows == 1 or 0 < 2 * rows <= self.model.columns.standard.shape[1]
-        if not (few and self.model.site_penalty):
-            return few and not self.model.balanced
-        weights = folds.indicator(self.n_sites) @ self.model.sample_weight
-        return np.ptp(weights) <= 1e-14 * weights.max()
+        few = rows == 1 or 0 < 2 * rows <= model.columns.standard.shape[1]
+        weights = folds.indicator(self.n_sites) @ (model.site_penalty * model.sample_weight)
+        return few and not model.balanced and np.ptp(weights) <= 1e-14 * weights.max()
 
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """All at once where the folds are of one row and share a matrix."""
