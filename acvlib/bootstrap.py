@@ -78,8 +78,12 @@ class _Resampled(Derivatives):
         self, params: np.ndarray, folds: Any, values: bool = True
     ) -> tuple[Any, np.ndarray]:
         self._points[folds] = params
-        pair = self._points[folds], self._weights[folds]
-        objectives, gradients, self.hessians[folds] = self._of_model.weighted(*pair)
+        objectives = np.empty(len(folds))
+        gradients = np.empty((len(folds), self._points.shape[1]))
+        for place, row in enumerate(folds):
+            pair = self._points[row], self._weights[row]
+            objectives[place], gradients[place] = self._of_model.value_and_gradient(*pair)
+            self.hessians[row] = np.asarray(self._of_model.hessian(*pair))
         return objectives, gradients
 
     def fold_hessians(

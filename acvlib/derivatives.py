@@ -4,7 +4,6 @@ An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 i
 """
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from .solvers.inverse import (
     Solvable,
     folds_at_once,
 )
-from .solvers.operators import HessianOperator, KrylovFolds
+from .solvers.krylov import HessianOperator, KrylovFolds
 
 SHARE = 1e-3  # of a move, by which held-out losses are differenced
 
@@ -32,9 +31,8 @@ SHARE = 1e-3  # of a move, by which held-out losses are differenced
 class Derivatives:
     """F, its derivatives and the held-out losses of one model; all by autograd.
 
-    A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives;
-    helpers of a subclass start with an underscore. Of params, (D,) means one point for all folds
-    and (n_folds, D) a point for each.
+    A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives.
+    Of params, (D,) means one point for all folds and (n_folds, D) a point for each.
     """
 
     __repr__ = one_line
@@ -49,22 +47,13 @@ class Derivatives:
         self.is_equation = hasattr(model, "residual")
         self.defaults = with_defaults(model)
 
-    def __init_subclass__(cls, **settings):
-        """Raise TypeError for a public name of a subclass that its bases do not have."""
-        super().__init_subclass__(**settings)
-        known = {name for base in cls.__mro__[1:] for name in vars(base)}
-        for name in vars(cls):
-            if name not in known and not name.startswith("_"):
-                near = get_close_matches(name, [k for k in known if k[0] != "_"], 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                helpers = "(names of helpers start with an underscore)"
-                nothing = f"{cls.__name__}.{name} overrides nothing of Derivatives"
-                raise TypeError(f"{nothing}{hint} {helpers}")
-
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """(F, dF/dparams (D,)) at weights (n_sites,)."""
+        """(F, dF/dparams (D,)) at weights (n_sites,); of an equation (|r|^2 / 2, r)."""
+        if self.is_equation:
+            residual = np.asarray(self.model.residual(params, weights))
+            return 0.5 * float(residual @ residual), residual
         vjp, value = make_vjp(lambda p: self.model.objective(p, weights), params)
         return float(value), vjp(1.0)
 
@@ -72,12 +61,13 @@ class Derivatives:
         """d2F/dparams2 (D, D) at weights (n_sites,); at weights 1 alone where `matrix_free`."""
         if self.matrix_free:
             return HessianOperator(self.products(params[None], WHOLE), len(params))
-        return DenseHessian(jacobian(grad(self.model.objective))(params, weights))
+        kind = DenseJacobian if self.is_equation else DenseHessian
+        return kind(jacobian(self._gradient)(params, weights))
 
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """J = d2F / dparams dweights (D, n_sites)."""
-        gradient = grad(self.model.objective)
-        return _jacobian_by_rows(lambda w: gradient(params, w), weights)
+        """J = d2F / dparams dweights (D, n_sites), in D reverse passes."""
+        vjp, value = make_vjp(lambda w: self._gradient(params, w), weights)
+        return np.array([vjp(unit) for unit in np.eye(len(value))])
 
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """J (w_o - 1) of each fold, (n_folds, D), J at params (D,) and weights 1."""
@@ -112,16 +102,6 @@ class Derivatives:
 
         matrices = np.array(each_fold(hessian, params, folds, "Hessians"))
         return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), not self.is_equation)
-
-    def fold_expansion(
-        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
-    ) -> tuple[Any, FoldSolver]:
-        """(gradients (n_folds, D), `fold_hessians`) at one point (D,).
-
-        The gradients may have a form of their own, which the `FoldSolver` solves for.
-        """
-        _, gradients = self.fold_gradients(params, folds, values=False)
-        return gradients, self.fold_hessians(params, folds, damping, whole)
 
     def chord_gradients(
         self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
@@ -161,16 +141,6 @@ class Derivatives:
         """dF/dparams (n, D) of what F has beside the data; None where it costs as much as all."""
         return None
 
-    def weighted(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(F (n,), gradients (n, D), Hessians (n, D, D)) at rows of params and of weights."""
-        pairs = list(zip(params, weights, strict=True))
-        firsts = [self.value_and_gradient(*pair) for pair in pairs]
-        hessians = [np.asarray(self.hessian(*pair)) for pair in pairs]
-        values, gradients = map(np.array, zip(*firsts, strict=True))
-        return values, gradients, np.array(hessians)
-
     # where matrices are too large, and for estimating equations
 
     def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
@@ -186,12 +156,27 @@ class Derivatives:
         return None
 
     def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
-        """The matrix in which errors of params count as standard errors: H itself."""
-        return hessian
+        """The matrix in which errors of params count as standard errors.
+
+        H itself, or of an equation H' (J J')^+ H, the inverse of its sandwich covariance.
+        """
+        if not self.is_equation:
+            return hessian
+        matrix = np.asarray(hessian)
+        return matrix.T @ self.residual_precision(params) @ matrix
 
     def residual_precision(self, params: np.ndarray) -> np.ndarray | None:
         """(J J')^+ (D, D) of an estimating equation: the inverse variance of its residual."""
-        return None
+        if not self.is_equation:
+            return None
+        cross = self.cross_matrix(params, np.ones(self.n_sites))
+        return np.linalg.pinv(cross @ cross.T, hermitian=True)
+
+    def _gradient(self, params, weights):
+        """dF/dparams or the residual (D,), which autograd differentiates."""
+        if self.is_equation:
+            return self.model.residual(params, weights)
+        return grad(self.model.objective)(params, weights)
 
     def _fold_heldout(self, params, fold):
         loss = self.model.heldout_loss
@@ -205,40 +190,10 @@ class Derivatives:
         return weights
 
 
-class EquationDerivatives(Derivatives):
-    """The same of an `EstimatingEquation`."""
-
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        """(|r|^2 / 2, r (D,))."""
-        residual = np.asarray(self.model.residual(params, weights))
-        return 0.5 * float(residual @ residual), residual
-
-    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
-        """dr/dparams (D, D)."""
-        return DenseJacobian(jacobian(self.model.residual)(params, weights))
-
-    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """dr/dweights (D, n_sites)."""
-        return _jacobian_by_rows(lambda w: self.model.residual(params, w), weights)
-
-    def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
-        """H' (J J')^+ H, the inverse of the sandwich covariance of params."""
-        jacobian_matrix = np.asarray(hessian)
-        return jacobian_matrix.T @ self.residual_precision(params) @ jacobian_matrix
-
-    def residual_precision(self, params: np.ndarray) -> np.ndarray | None:
-        """(J J')^+ (D, D) at weights 1."""
-        cross = self.cross_matrix(params, np.ones(self.n_sites))
-        return np.linalg.pinv(cross @ cross.T, hermitian=True)
-
-
 @declared
 def derivatives_of(model: AModel) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
-    kind = EquationDerivatives if hasattr(model, "residual") else Derivatives
-    return getattr(model, "derivatives", None) or kind(model)
+    return getattr(model, "derivatives", None) or Derivatives(model)
 
 
 def at(params: np.ndarray, rows: Any) -> np.ndarray:
@@ -261,9 +216,3 @@ def kept_share(model: Any, folds: Folds) -> np.ndarray:
     if defaults.observed is not None:
         weights = weights * defaults.observed
     return 1.0 - folds.indicator(model.n_sites) @ weights / weights.sum()
-
-
-def _jacobian_by_rows(function, weights):
-    """Jacobian (D, n) of a function of weights, in D reverse passes."""
-    vjp, value = make_vjp(function, weights)
-    return np.array([vjp(unit) for unit in np.eye(len(value))])

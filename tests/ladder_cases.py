@@ -12,7 +12,7 @@ import pytest
 from oracles.toy_models import CurvedInstruments, Instruments, Logistic, Ridge, simulate_traffic
 
 import acvlib as acv
-from acvlib.derivatives import Derivatives, EquationDerivatives, derivatives_of
+from acvlib.derivatives import Derivatives, derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.methods import ladder
 from acvlib.models import PoissonTraffic
@@ -42,8 +42,6 @@ def at_weights(model, base):
 class Reweighted:
     """A model with other base weights, with the model's own derivatives."""
 
-    kind = Derivatives
-
     def __init__(self, model, base):
         self.model, self.base, self.n_sites = model, base, model.n_sites
 
@@ -54,7 +52,7 @@ class Reweighted:
     def derivatives(self):
         own, base = derivatives_of(self.model), self.base
 
-        class Shifted(self.kind):
+        class Shifted(Derivatives):
             def value_and_gradient(self, params, weights):
                 return own.value_and_gradient(params, weights * base)
 
@@ -66,8 +64,6 @@ class Reweighted:
 
 class ReweightedEquation(Reweighted):
     """The same of an estimating equation."""
-
-    kind = EquationDerivatives
 
     def residual(self, params, weights):
         return self.model.residual(params, weights * self.base)

@@ -86,14 +86,6 @@ def test_a_model_may_override_some_and_leave_the_rest_to_autograd():
     assert_array_equal(np.asarray(own.hessian(PARAMS, WEIGHTS)), np.asarray(expected))
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"), [("hesian", "did you mean hessian"), ("fold_gradient", "fold_gradients")]
-)
-def test_a_misspelt_override_is_an_error(name, hint):
-    with pytest.raises(TypeError, match=f"Own.{name} overrides nothing of Derivatives.*{hint}"):
-        type("Own", (Derivatives,), {name: lambda self: None})
-
-
 def test_a_users_class_gets_the_optional_members_that_it_lacks():
     assert derivatives_of(RIDGE).defaults.observed is None
     assert_allclose(kept_share(RIDGE, FOLDS), [0.9, 2 / 3, 29 / 30], rtol=1e-15)

@@ -24,7 +24,7 @@ from ..models.crf.derivatives import TaggingDerivatives
 from ..models.crf.tokens import Paths, joined, starts_of
 from ..parallel import pieces
 from ..solvers.inverse import HELD, Solvable
-from ..solvers.operators import HessianOperator
+from ..solvers.krylov import HessianOperator
 
 POSSIBLE = 1e-12  # the probability of a tag that counts in products
 UNCERTAIN = 1e-3  # P (1 - P) of a tag, from which on it is looked at

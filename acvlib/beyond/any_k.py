@@ -63,9 +63,8 @@ class _Family:
         self.u = self.z @ self.b.T
         self.sizes = UP * norms(np.abs(self.z) @ np.abs(self.b.T))
         self.lengths = UP * (norms(self.u) + self.few * self.sizes)
-        offset = model.offset[used]
-        self.eta = self.z @ point + offset
-        self.doubt = gamma(dim) * (np.abs(self.z) @ np.abs(point) + np.abs(offset))
+        self.eta = self.z @ point
+        self.doubt = gamma(dim) * (np.abs(self.z) @ np.abs(point))
         self.slopes, gradient, noise = self.near(np.zeros(dim))
         self.noise = UP * (norms(gradient) + noise)
         bent = self.slopes.curvature * self.lengths**2

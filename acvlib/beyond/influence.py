@@ -27,7 +27,6 @@ from ..folds.checks import observed_mask
 from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..results import AFit
-from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
 from .any_k import proved, regression
 from .certify.verified import NotCertified
@@ -203,8 +202,7 @@ def _greedy(derivatives, fit, phi, k, observed):
         sites.append(int(np.argmax(psi)))
         linear += psi[sites[-1]]
         weights[sites[-1]] = 0.0
-        chord = SameForAll(hessian, np.ones(1))
-        refit = newton(derivatives, params, Folds([sites]), TOLERANCE, chord)
+        refit = newton(derivatives, params, Folds([sites]), TOLERANCE)
         if not refit.converged[0]:
             raise ValueError(f"no refit without sites {sites}: choose fewer than {len(sites)}")
         params = refit.params[0]

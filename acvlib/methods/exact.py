@@ -10,7 +10,6 @@ from ..folds import WHOLE, Folds
 from ..model import Refits
 from ..parallel import has_machines, pieces, spread
 from ..results import TOLERANCE, AFit, CVResult, Fit, Run
-from ..solvers.inverse import SameForAll
 from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
@@ -29,9 +28,9 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     `from_scratch` starts anew.
     Steps are quasi-Newton steps from the full fit's Hessian, by gradients alone; Newton's method,
     with Hessians as in `newton_step`, refits the folds that meet negative curvature or do not
-    converge by these, and all folds where the model has their Hessians cheaply. Folds of a convex
-    model start from the optimum of all data, even where the fit is not there yet. A decrement below
-    1e-9 is rounding. Folds that did not converge are warned of once.
+    converge by these, and all folds of an estimating equation or where Hessians are cheap. Folds of
+    a convex model start from the optimum of all data, even where the fit is not there yet. A
+    decrement below 1e-9 is rounding. Folds that did not converge are warned of once.
 
     Within `joblib.parallel_config("dask")` the workers of a cluster refit the folds in up to 64
     parts, whose params agree with those of one machine to the tolerance, and to the bit for any
@@ -89,30 +88,26 @@ def refit_folds(
     start = fit.params
     if derivatives.defaults.convex and fit.newton_decrement > SETTLED:
         start = newton(derivatives, start, WHOLE, SETTLED).params[0]
+    by_newton = derivatives.hessians_first or derivatives.is_equation or fit.hessian.indefinite
+    if not by_newton:
+        draws = np.random.default_rng(0).standard_normal(len(start))
+        nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
+        inverse = fit.hessian.solve(np.eye(len(start)))
     refits = Refits.unfinished(len(folds), len(start))
     for part in derivatives.portions(folds, len(start)):
+        some, found = folds[part], refits.part(part)
         near = start if starts is None else starts[part]
-        _refit_portion(fit, folds[part], tolerance, near, refits.part(part))
+        if by_newton:
+            newton(derivatives, near, some, tolerance, found)
+            continue
+        inverses = inverse / kept_share(fit.model, some)[:, None, None]
+        lockstep(derivatives, near + nudge, some, tolerance, inverses, found)
+        left = np.flatnonzero(~found.converged)
+        if left.size:
+            steps = found.steps[left]
+            found.take(left, newton(derivatives, found.params[left], some[left], tolerance))
+            found.steps[left] += steps
     return refits
-
-
-def _refit_portion(fit, folds, tolerance, start, refits):
-    """Write the optima of some folds: by gradients alone, and by Newton's method what is left."""
-    derivatives = fit.derivatives
-    first = None
-    if not (derivatives.hessians_first or fit.hessian.indefinite):
-        first = SameForAll(fit.hessian, kept_share(fit.model, folds))
-    if first is None or derivatives.is_equation:
-        newton(derivatives, start, folds, tolerance, first, refits)
-        return
-    draws = np.random.default_rng(0).standard_normal(len(fit.params))
-    nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
-    lockstep(derivatives, start + nudge, folds, tolerance, first, refits)
-    left = np.flatnonzero(~refits.converged)
-    if left.size:
-        steps = refits.steps[left]
-        refits.take(left, newton(derivatives, refits.params[left], folds[left], tolerance))
-        refits.steps[left] += steps
 
 
 def _descended(fit, folds):

@@ -18,7 +18,6 @@ from ..derivatives import kept_share
 from ..folds import Folds
 from ..model import Refits
 from ..results import AFit, AResult, CVResult, Fit, Run
-from ..solvers.inverse import SameForAll
 from .exact import exact
 
 
@@ -100,12 +99,11 @@ def frozen_newton(
     H = fit.hessian.damped(damping)
 
     def step(folds: Folds) -> Refits:
-        share = kept_share(fit.model, folds) if rescale else np.ones(len(folds))
-        hessians = SameForAll(H, share)
+        share = kept_share(fit.model, folds)[:, None] if rescale else 1.0
         params = fit.params
         for _ in range(steps):
             _, gradients = run.derivatives.fold_gradients(params, folds, values=False)
-            params = params - hessians.solve(gradients)
+            params = params - H.solve(gradients.T).T / share
         return Refits(params)
 
     return run.finish(run.each(step).params, {"gradient": steps * len(run.folds)})
@@ -128,9 +126,8 @@ def newton_step(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult
         ends = []
         indefinite = []
         for part in derivatives.portions(folds, len(fit.params)):
-            expansion = fit.params, folds[part], damping, fit.hessian
-            gradients, H = derivatives.fold_expansion(*expansion)
-            ends.append(H.step_from(fit.params, gradients))  # fit.params - H^-1 gradients
+            H = derivatives.fold_hessians(fit.params, folds[part], damping, fit.hessian)
+            ends.append(H.newton_ends(derivatives, fit.params, folds[part]))
             indefinite.append(H.indefinite)
         params = ends[0] if len(ends) == 1 else np.concatenate(ends)
         return Refits(params, indefinite=np.concatenate(indefinite))

@@ -5,11 +5,12 @@ here, matrices that are only multiplied with in `krylov`, and a model may have a
 own.
 """
 
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+from scipy.linalg import cho_solve, cholesky
 from scipy.linalg.lapack import dpocon
 
 from ..checks import NotFinite, one_line
@@ -41,24 +42,31 @@ class Solvable(Protocol):
 
 
 class DenseHessian:
-    """A symmetric matrix in memory, solved by its Cholesky factor."""
+    """A symmetric matrix H = A' M A in memory, solved by its Cholesky factor.
+
+    basis: A, upper triangular, of params whose units or levels H would lose digits to; None for I.
+    """
 
     __repr__ = one_line
     __array_ufunc__ = None  # numpy leaves `rows @ hessian` to us
 
-    def __init__(self, matrix: np.ndarray):
+    def __init__(self, matrix: np.ndarray, basis: np.ndarray | None = None):
         self.matrix = np.asarray(matrix, float)
+        self.basis = basis
         self.shape = self.matrix.shape
 
     def __array__(self, dtype=None, copy=None):
-        return self.matrix if dtype is None else self.matrix.astype(dtype)
+        plain = self.basis is None
+        return np.asarray(self.matrix if plain else np.eye(len(self.matrix)) @ self, dtype)
 
     def __rmatmul__(self, rows):
         with blas_for(np.size(rows) * len(self.matrix)):
-            return rows @ self.matrix
+            if self.basis is None:
+                return rows @ self.matrix
+            return rows @ self.basis.T @ self.matrix @ self.basis
 
     def __matmul__(self, columns):
-        return self.matrix @ columns
+        return np.asarray(self) @ columns
 
     @cached_property
     def factor(self) -> tuple[np.ndarray, Any]:
@@ -66,7 +74,8 @@ class DenseHessian:
         if not np.isfinite(self.matrix).all():
             raise NotFinite("the Hessian holds nan or infinity")
         with blas_for(self.matrix.size * len(self.matrix)):
-            return cho_factor(self.matrix, check_finite=False)
+            upper = cholesky(self.matrix, check_finite=False)
+            return upper if self.basis is None else upper @ self.basis, False
 
     @cached_property
     def indefinite(self) -> bool:
@@ -79,7 +88,7 @@ class DenseHessian:
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """H^-1 columns, (D,) or (D, n). Raises IndefiniteHessian."""
         if self.indefinite:
-            smallest = np.linalg.eigvalsh(self.matrix)[0]
+            smallest = np.linalg.eigvalsh(self)[0]
             raise IndefiniteHessian(
                 f"the Hessian's smallest eigenvalue is {smallest:.3g}: fit to convergence, check "
                 "that the data identify every parameter, or pass damping > "
@@ -96,17 +105,20 @@ class DenseHessian:
         """Whether H is positive definite, and far from singular."""
         if self.indefinite:
             return False
-        share, _ = dpocon(self.factor[0], np.linalg.norm(self.matrix, 1), uplo="U")
+        share, _ = dpocon(self.factor[0], np.linalg.norm(self, 1), uplo="U")
         return bool(share > CONDITIONED)
 
     @cached_property
     def inverse(self) -> np.ndarray | None:
         """H^-1, to multiply with in half the time; None where it is not `conditioned`."""
-        return invert(self.matrix) if self.conditioned else None
+        return invert(np.asarray(self)) if self.conditioned else None
 
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
-        return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
+        if not damping:
+            return self
+        inward = np.eye(len(self.matrix)) if self.basis is None else np.linalg.inv(self.basis)
+        return type(self)(self.matrix + damping * inward.T @ inward, self.basis)
 
 
 def invert(matrix: np.ndarray) -> np.ndarray:
@@ -116,24 +128,19 @@ def invert(matrix: np.ndarray) -> np.ndarray:
 
 
 class DenseJacobian(DenseHessian):
-    """A square matrix without symmetry, solved by LU: that of an estimating equation."""
+    """A square matrix without symmetry: that of an estimating equation."""
 
     indefinite = False
 
-    @cached_property
-    def factor(self) -> tuple[np.ndarray, Any]:
-        """As `lu_solve` takes it."""
-        return lu_factor(self.matrix)
-
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """matrix^-1 columns, (D,) or (D, n)."""
-        return lu_solve(self.factor, columns)
+        return np.linalg.solve(self.matrix, columns)
 
 
 class FoldSolver:
     """The Hessians H(w_o) of n folds: what Newton and chord steps ask of them.
 
-    `rows` numbers the folds of the vectors, all of them in order if None.
+    `rows` numbers the folds of the vectors, all of them in order by default.
     """
 
     @property
@@ -141,68 +148,67 @@ class FoldSolver:
         """Whether each H(w_o) has negative curvature, as far as was met in solving, (n,)."""
         raise NotImplementedError
 
-    def __len__(self) -> int:
-        return len(self.indefinite)
-
-    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold, (len(rows), D)."""
         raise NotImplementedError
 
-    def step_from(self, params: np.ndarray, vectors: Any) -> np.ndarray:
-        """params - H(w_o)^-1 times one vector a fold, from params (D,)."""
-        return params - self.solve(vectors)
-
-    def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def descend(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """`solve` by |H(w_o)|, with the absolute eigenvalues; `solve` where all are positive."""
         return self.solve(vectors, rows)
 
+    def newton_ends(self, derivatives: Any, params: np.ndarray, folds: Any) -> np.ndarray:
+        """Params (D,) - H(w_o)^-1 dF/dparams there of all folds, (n, D)."""
+        _, gradients = derivatives.fold_gradients(params, folds, values=False)
+        return params - self.solve(gradients)
+
 
 class DenseFolds(FoldSolver):
-    """One matrix (D, D) a fold; `symmetric` False for the Jacobians of an estimating equation."""
+    """One matrix (D, D) a fold, of one basis as in `DenseHessian`.
 
-    def __init__(self, matrices: np.ndarray, symmetric: bool = True):
+    symmetric: False for the Jacobians of an estimating equation, which are never `indefinite`.
+    """
+
+    def __init__(
+        self, matrices: np.ndarray, symmetric: bool = True, basis: np.ndarray | None = None
+    ):
         self.matrices = np.asarray(matrices, float)
         self.symmetric = symmetric
+        self.inward = None if basis is None else np.linalg.inv(basis)
 
     @cached_property
-    def factors(self) -> np.ndarray | None:
-        """Cholesky factors (n, D, D); None where some matrix has none, and for Jacobians."""
-        if not self.symmetric:
-            return None
-        try:
-            with blas_for(self.matrices.shape[-1] ** 3):
-                return np.linalg.cholesky(self.matrices)
-        except np.linalg.LinAlgError:
-            return None
+    def factors(self) -> list[np.ndarray | None]:
+        """Cholesky factors (D, D) of symmetric matrices that have one."""
+        factors: list[np.ndarray | None] = [None] * len(self.matrices)
+        with blas_for(self.matrices.shape[-1] ** 3):
+            for number, matrix in enumerate(self.matrices if self.symmetric else ()):
+                with suppress(np.linalg.LinAlgError):
+                    factors[number] = np.linalg.cholesky(matrix)
+        return factors
 
     @cached_property
     def indefinite(self) -> np.ndarray:
-        """(n,) False for Jacobians."""
-        if self.factors is not None or not self.symmetric:
-            return np.zeros(len(self.matrices), bool)
-        return np.linalg.eigvalsh(self.matrices)[:, 0] <= 0.0
+        """(n,)"""
+        return np.array([self.symmetric and factor is None for factor in self.factors])
 
-    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """matrix^-1 times one vector a fold."""
-        rows = np.arange(len(self.matrices)) if rows is None else rows
-        if self.factors is None:
-            return np.linalg.solve(self.matrices[rows], vectors[..., None])[..., 0]
-        pairs = zip(rows, vectors, strict=True)
-        with blas_for(self.matrices.shape[-1] ** 2):
-            solutions = [
-                cho_solve((self.factors[i].T, False), v, check_finite=False) for i, v in pairs
-            ]
-        return np.array(solutions).reshape(vectors.shape)
+        return self._solved(vectors, rows, np.linalg.solve)
 
-    def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def descend(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """|matrix|^-1 times one vector a fold."""
-        rows = np.arange(len(self.matrices)) if rows is None else rows
-        out = np.empty_like(vectors)
-        bad = self.indefinite[rows]
-        out[~bad] = self.solve(vectors[~bad], rows[~bad])
-        for place in np.flatnonzero(bad):
-            out[place] = absolute_solve(self.matrices[rows[place]], vectors[place])
-        return out
+        return self._solved(vectors, rows, absolute_solve if self.symmetric else np.linalg.solve)
+
+    def _solved(self, vectors, rows, without_factor):
+        """By Cholesky factors, where there are some."""
+        out = np.array(vectors if self.inward is None else vectors @ self.inward)
+        with blas_for(self.matrices.shape[-1] ** 2):
+            for place, row in enumerate(np.arange(len(self.matrices))[rows]):
+                factor = self.factors[row]
+                if factor is None:
+                    out[place] = without_factor(self.matrices[row], out[place])
+                else:
+                    out[place] = cho_solve((factor.T, False), out[place], check_finite=False)
+        return out if self.inward is None else out @ self.inward.T
 
 
 def absolute_solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
@@ -211,24 +217,6 @@ def absolute_solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     size = np.abs(values)
     size = np.maximum(size, 1e-12 * size.max())
     return vectors @ ((vectors.T @ vector) / size)
-
-
-class SameForAll(FoldSolver):
-    """One H for all folds, times the share that each keeps: the Hessian of a frozen step."""
-
-    def __init__(self, hessian: Solvable, shares: np.ndarray):
-        self.hessian = hessian
-        self.shares = shares
-
-    @property
-    def indefinite(self) -> np.ndarray:
-        """(n,) that of H."""
-        return np.full(len(self.shares), self.hessian.indefinite)
-
-    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """[(1 - m) H]^-1 times one vector a fold."""
-        shares = self.shares if rows is None else self.shares[rows]
-        return self.hessian.solve(vectors.T).T / shares[:, None]
 
 
 def folds_at_once(dim: int) -> int:

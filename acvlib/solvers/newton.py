@@ -17,7 +17,7 @@ import numpy as np
 from ..derivatives import Derivatives, at
 from ..folds import Folds
 from ..model import Refits
-from .inverse import FoldSolver, folds_at_once
+from .inverse import folds_at_once
 
 MAX_STEPS = 60
 ROUNDING = 0.25  # share of the tolerance that the gradients of chord steps may lose
@@ -30,24 +30,17 @@ def newton(
     params: np.ndarray,
     folds: Folds,
     tolerance: float,
-    first: FoldSolver | None = None,
     found: Refits | None = None,
 ) -> Refits:
     """Refit each fold from params (D,), or (n, D), until its decrement is at most `tolerance`.
 
-    first: Hessians for the first step that are not the folds' own, if they are at hand; found:
-    `Refits.unfinished` to write to.
+    found: `Refits.unfinished` to write to.
     """
     n = len(folds)
-    if found is None:
-        found = Refits.unfinished(n, params.shape[-1])
+    found = found or Refits.unfinished(n, params.shape[-1])
     state = _Lockstep(derivatives, params, folds, tolerance, found)
-    rows = np.arange(n)
-    if first is None:
-        found.evaluations["hessian"] += n
-        rows = state.chords(rows, derivatives.fold_hessians(params, folds))
-    else:
-        rows = state.chords(rows, first, borrowed=True)
+    found.evaluations["hessian"] += n
+    rows = state.chords(np.arange(n), derivatives.fold_hessians(params, folds))
     together = folds_at_once(params.shape[-1])
     while rows.size:  # those that ask for a new Hessian: as many as memory has place for
         part = rows[:together]
@@ -77,17 +70,13 @@ class _Lockstep:
         if self.precision is not None:
             found.evaluations["cross"] += 1
 
-    def chords(self, part: np.ndarray, hessians: Any, borrowed: bool = False):
-        """Step by one Hessian a fold until each has converged; return those that ask for another.
-
-        borrowed: the Hessians are not the folds' own, and prove nothing but of an equation.
-        """
+    def chords(self, part: np.ndarray, hessians: Any):
+        """Step by one Hessian a fold until each converges; return those that ask for another."""
         found = self.found
-        if self.convex and np.any(hessians.indefinite):
-            self._look_at_values()
-        unproved = borrowed and self.precision is None
         found.indefinite[part] = hessians.indefinite
-        sound = ~found.indefinite[part] & (not unproved)
+        if self.convex and found.indefinite[part].any():
+            self.convex = False  # F is at w = 1 alone, and decrements may rise on the way
+            self.values, self.gradients = self._evaluate(found.params, slice(None))
         drift = np.zeros(len(part))
         scale = np.ones(len(part))
         asks = np.zeros(len(part), bool)
@@ -101,10 +90,9 @@ class _Lockstep:
             rounded = (now <= ROUNDED) & (now > 0.9 * before)
             small = rounded | (now <= self.tolerance)
             slow = (now > self.derivatives.chord_rate * before) & ~rounded
-            found.converged[rows] = small & sound[on] & (self.convex | ~slow)
-            asks[on] = slow | small & unproved
+            found.converged[rows] = small & ~found.indefinite[rows] & (self.convex | ~slow)
             going = ~found.converged[rows] & (self.tries[rows] < MAX_STEPS)
-            asks[on[~going]] = False
+            asks[on] = slow & going
             on = on[going]
             rows = part[on]
             if not on.size:
@@ -117,8 +105,7 @@ class _Lockstep:
             else:
                 good = values <= self.values[rows] + SLACK * (1.0 + np.abs(self.values[rows]))
                 self.values[rows[good]] = values[good]
-            taken = on[good]
-            refused = on[~good]
+            taken, refused = on[good], on[~good]
             found.params[rows[good]] = trial[good]
             found.steps[rows[good]] += 1
             self.gradients[rows[good]] = gradients[good]
@@ -127,23 +114,17 @@ class _Lockstep:
             decrement[taken] = after[good]
             scale[taken] = 1.0
             scale[refused] *= 0.5
-            asks[refused] = borrowed | (drift[refused] > 0.0)  # it is of another point
+            asks[refused] = drift[refused] > 0.0  # it is of another point
             if not self.convex:
                 asks[taken] |= drift[taken] > self.derivatives.fresh
             on = on[~asks[on]]
         return part[asks]
 
-    def _look_at_values(self):
-        """A fold curves down: F is convex at w = 1 alone, and decrements may rise on the way."""
-        self.convex = False
-        self.values, self.gradients = self.derivatives.fold_gradients(self.found.params, self.folds)
-        self.found.evaluations["gradient"] += len(self.folds)
-
     def _evaluate(self, params, rows):
         """(F, where it is looked at, gradients) of some folds."""
         self.tries[rows] += 1
-        self.found.evaluations["gradient"] += len(rows)
         folds = self.folds[rows]
+        self.found.evaluations["gradient"] += len(folds)
         if not self.convex:
             return self.derivatives.fold_gradients(params, folds)
         near = (self.centre, ROUNDING * self.tolerance)
@@ -157,8 +138,6 @@ class _Lockstep:
         finite = np.isfinite(gradients).all(axis=1)
         gradients = np.where(finite[:, None], gradients, 0.0)
         moves = -hessians.descend(gradients, places)
-        if self.precision is None:
-            squared = -np.einsum("ni,ni->n", moves, gradients)
-        else:
-            squared = np.einsum("ni,ni->n", gradients @ self.precision, gradients)
+        weighed = -moves if self.precision is None else gradients @ self.precision
+        squared = np.einsum("ni,ni->n", weighed, gradients)
         return moves, np.where(finite, np.sqrt(np.maximum(squared, 0.0)), np.inf)

@@ -36,15 +36,13 @@ def newton_cg(
     folds: Folds,
     tolerance: float,
     max_steps: int = MAX_STEPS,
-    found: Refits | None = None,
 ) -> Refits:
     """Refit each fold from params (D,), or (n, D), as `Refits`.
 
     Converged: the decrement sqrt(g' H^-1 g) is at most `tolerance`, and no direction of negative
-    curvature was met. indefinite: whether the last step met one. found: as in `newton`.
+    curvature was met. indefinite: whether the last step met one.
     """
-    if found is None:
-        found = Refits.unfinished(len(folds), params.shape[-1])
+    found = Refits.unfinished(len(folds), params.shape[-1])
     found.params[:] = params
     derivatives = derivatives.anchored(found.params[0].copy())
     parts = [slice(i, i + 1) for i in range(len(folds))]
@@ -57,37 +55,46 @@ def newton_cg(
     return found
 
 
+def _at(derivatives, params, fold):
+    """(products, F, its gradient) of one fold at params (D,)."""
+    products = derivatives.products(params[None], fold)
+    (value,), (gradient,) = products.evaluate()
+    return products, value, gradient
+
+
 def _refit(derivatives, fold, tolerance, max_steps, found):
     """Refit one fold from the params in `found`, and write there what is known in the end."""
-    here = _Point(derivatives, found.params[0].copy(), fold)
+    params = found.params[0].copy()
+    products, value, gradient = _at(derivatives, params, fold)
     evaluations = Counter(gradient=1)
     radius = RADIUS
     decrement = np.inf
     for _ in range(max_steps):
-        rough = here.products.rough or here.products
         accuracy = FINE if decrement < NEAR else ROUGH
-        move = conjugate_gradient(rough, -here.gradient[None], accuracy, radius=radius)
+        rough = products.rough or products
+        move = conjugate_gradient(rough, -gradient[None], accuracy, radius=radius)
         evaluations["hvp"] += move.products
-        decrement = float(np.sqrt(max(-(here.gradient @ move.x[0]), 0.0)))
+        decrement = float(np.sqrt(max(-(gradient @ move.x[0]), 0.0)))
         found.indefinite[0] = move.curvature[0] <= 0.0
         inside = move.norm[0] < INSIDE * radius
         found.converged[0] = decrement <= tolerance and inside and not found.indefinite[0]
         if found.converged[0] or radius < STUCK:
             break
         found.steps[0] += 1
-        there = here.moved(move.x[0])
+        there = _at(derivatives, params + move.x[0], fold)
         evaluations["gradient"] += 1
-        rounding = SLACK * (1.0 + abs(here.value))
-        kept = (here.value - there.value + rounding) / (move.decrease[0] + rounding)
+        rounding = SLACK * (1.0 + abs(value))
+        kept = (value - there[1] + rounding) / (move.decrease[0] + rounding)
         if kept < 0.25:  # of what the quadratic model promised
             radius = 0.25 * move.norm[0]
         elif kept > 0.75:
             radius = max(radius, 2.0 * move.norm[0])
         if kept > ACCEPTED:
-            here = there
-    found.params[0] = here.params
+            params = params + move.x[0]
+            products, value, gradient = there
+    found.params[0] = params
     found.decrement[0] = decrement
-    found.residual[0] = np.linalg.norm(here.gradient)
+    found.residual[0] = np.linalg.norm(gradient)
     return evaluations
 
 
@@ -97,31 +104,12 @@ def below_saddle(derivatives: Derivatives, params: np.ndarray) -> np.ndarray | N
     For points at which the gradient, as it vanishes, has no share in such a direction: a random
     vector looks for it.
     """
-    here = _Point(derivatives, params, WHOLE)
-    probe = np.random.default_rng(0).standard_normal(len(params))
-    (way,) = conjugate_gradient(here.products, probe[None]).escape
-    if not way.any():
-        return None
-    limit = here.value - SLACK * (1.0 + abs(here.value))
-    for length in RADIUS * 0.5 ** np.arange(N_HALVINGS):
-        for move in (length * way, -length * way):
-            there = here.moved(move)
-            if there.value < limit:
-                return there.params
+    products, value, _ = _at(derivatives, params, WHOLE)
+    probe = np.random.default_rng(0).standard_normal((1, len(params)))
+    (way,) = conjugate_gradient(products, probe).escape
+    limit = value - SLACK * (1.0 + abs(value))
+    for length in RADIUS * 0.5 ** np.arange(N_HALVINGS) if way.any() else ():
+        for there in (params + length * way, params - length * way):
+            if _at(derivatives, there, WHOLE)[1] < limit:
+                return there
     return None
-
-
-class _Point:
-    """F and its gradient of one fold at some params, and the step from there."""
-
-    def __init__(self, derivatives, params, fold):
-        self.derivatives = derivatives
-        self.params = params
-        self.fold = fold
-        self.products = derivatives.products(params[None], fold)
-        values, gradients = self.products.evaluate()
-        self.value = values[0]
-        self.gradient = gradients[0]
-
-    def moved(self, move: np.ndarray):
-        return _Point(self.derivatives, self.params + move, self.fold)

@@ -69,7 +69,7 @@ class Ball:
         self.n_terms = model.n_sites + np.any(model.penalty)
         self._length = np.linalg.norm(model.design, axis=1)
         self._total = abs(model.design).sum(axis=1)
-        eta = model.design @ params + model.offset
+        eta = model.design @ params
         self.radius = radius
         reach = radius * self._length
         self._ends = np.array([eta - reach, eta + reach])

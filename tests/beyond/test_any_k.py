@@ -92,14 +92,13 @@ def test_bound_is_close_and_splits_close_what_is_open():
     assert best <= any_k.proved(fit, c, 2, best)[0] * (1.0 + 1e-9) < np.inf
 
 
-def test_weights_offsets_units_and_missing_rows_are_those_of_the_model():
+def test_weights_units_and_missing_rows_are_those_of_the_model():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((80, 2)) * [1e4, 1e-3] + [3e5, 0.0]
     y = rng.poisson(2.0, 80)
     weights = rng.uniform(0.5, 1.5, 80)
     weights[:5] = 0.0
-    offset = 0.3 * rng.standard_normal(80)
-    fit = acv.fit(GLM(X, y, "poisson rate", [1e8, 1e-6], offset=offset, sample_weight=weights))
+    fit = acv.fit(GLM(X, y, "poisson rate", [1e8, 1e-6], sample_weight=weights))
     found = acv.most_influential(fit, lambda p: 1e4 * p[1], 2, certify=True)
     rows = np.argsort(-np.nan_to_num(found.psi))[:20]
     best = 1e4 * largest_effect(fit, np.array([0.0, 1.0, 0.0]), list(combinations(rows, 2)))

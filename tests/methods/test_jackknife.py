@@ -16,7 +16,6 @@ from ladder_cases import (
     tight_refit,
 )
 from numpy.testing import assert_allclose
-from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 
@@ -52,12 +51,3 @@ def test_half_the_perturbation_gives_a_quarter_of_the_jackknifes_error(name, fit
         errors = errors_at_shares(model, fit, fold, move, [0.02, 0.01, 0.005])
         ratios = errors[:-1] / errors[1:]
         assert ((ratios > low) & (ratios < high)).all(), errors
-
-
-def test_jackknife_by_fast_path_equals_jackknife_by_autograd(traffic_fit, traffic_folds):
-    fast, slow = (
-        acv.infinitesimal_jackknife(replace(traffic_fit, model=m), traffic_folds)
-        for m in (TRAFFIC, ByAutograd(TRAFFIC))
-    )
-    assert traffic_fit.standard_errors_between(fast.params, slow.params).max() < 1e-9
-    assert_allclose(fast.fold_losses, slow.fold_losses, rtol=1e-11)

@@ -13,10 +13,6 @@ Y = np.tile([0.0, 1.0, 1.0], 10)
 NAN = np.where(np.arange(60).reshape(30, 2) == 7, np.nan, 1.0)
 
 BAD = {
-    "offset overflows": (
-        {"offset": np.full(30, 1e9), "family": "poisson"},
-        "the poisson loss is not finite in row 0, at the start of a fit: rescale the offset",
-    ),
     "penalties of other columns": ({"penalty": np.ones(9)}, r"one number or \(p,\), p = 2 as in X"),
     "targets of classes": ({"y": np.c_[Y, Y]}, "several targets are of the gaussian family alone"),
     "counts beyond floats": ({"y": Y * 1e19, "family": "poisson"}, r"up to 2\*\*53"),
@@ -115,7 +111,7 @@ def test_a_fold_that_alone_identifies_a_column_is_named(method, rng):
     x = np.column_stack([X, np.arange(30) == 7])
     model = GLM(x, rng.normal(size=30), "gaussian")
     folds = [np.array([3]), np.array([7])]
-    with pytest.warns(UnconvergedFit, match="fold 1: LinAlgError: .* singular without site 7"):
+    with pytest.warns(UnconvergedFit, match="fold 1: LinAlgError: .* singular without fold 1"):
         result = method(acv.fit(model), folds)
     assert np.isfinite(result.fold_losses).tolist() == [True, False]
 
@@ -135,12 +131,6 @@ def test_a_column_that_a_fold_only_shares_is_fitted_without_it(family):
         np.testing.assert_allclose(found, refit, atol=1e-10)
     penalised = GLM(model.X, Y, family, penalty=0.1)
     assert np.isfinite(acv.infinitesimal_jackknife(acv.fit(penalised), pair).loss)
-
-
-def test_missing_sites_are_in_no_fold():
-    model = GLM(X, Y, sample_weight=np.arange(30) > 4)
-    with pytest.raises(ValueError, match="holds site 0, which is missing"):
-        acv.newton_step(acv.fit(model), acv.folds.leave_one_out(30))
 
 
 def test_a_fold_that_leaves_separated_classes_has_no_refit():

@@ -37,8 +37,6 @@ def rows(rng, hazard):
         x, settings["penalty"] = x * unit, settings["penalty"] * unit**2
     if hazard == "weights":
         settings["sample_weight"] = 10.0 ** rng.uniform(-6, 6, len(x))
-    if hazard == "offset" and family != "multinomial":
-        settings["offset"] = rng.normal(size=len(x)) * 10.0 ** rng.uniform(-2, 1)
     if hazard == "float32":
         x = x.astype(np.float32)
     if hazard == "no intercept":
@@ -72,7 +70,7 @@ def sentences(rng, hazard):
     return LinearChainCRF(scores, tags, ridge, sample_weight=weights)
 
 
-OF_ROWS = ["plain", "units", "counts", "near-separable", "ridge", "leverage", "weights", "offset"]
+OF_ROWS = ["plain", "units", "counts", "near-separable", "ridge", "leverage", "weights"]
 OF_ROWS += ["few rows", "float32", "no intercept", "far params", "garbage"]
 OF_SENTENCES = ["plain", "one token", "unseen tags", "peaked", "level", "weights", "ridge"]
 OF_SENTENCES += ["far params", "garbage"]

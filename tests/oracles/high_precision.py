@@ -1,7 +1,7 @@
 """Refits with 50 digits by Newton's method, from the definition: sites are choices, or counts.
 
 A choice has features (C, D) and offsets (C,) of all that might be observed: the classes of a row,
-or the tag sequences of a sentence. A count has features (D,) and an offset.
+or the tag sequences of a sentence. A count has features (D,).
 """
 
 from itertools import product
@@ -55,15 +55,12 @@ def sites_of(model):
     spread = {"logistic": np.array([[0.0], [1.0]])}.get(model.family.name)
     spread = LONG(model.spread if spread is None else spread)
     sites = []
-    for x, y, offset, weight in zip(
-        design, model.y, model.offset, model.sample_weight, strict=True
-    ):
+    for x, y, weight in zip(design, model.y, model.sample_weight, strict=True):
         if model.family.name in ("logistic", "multinomial"):
             features = np.array([np.kron(row, x) for row in spread])
-            own = offset * np.array([0.0, 1.0]) if model.family.name == "logistic" else 0.0
-            sites.append(Site(features, LONG(own), int(y), y, gmpy2.mpfr(weight)))
+            sites.append(Site(features, LONG(0.0), int(y), y, gmpy2.mpfr(weight)))
         else:
-            sites.append(Site(x, LONG(offset), None, gmpy2.mpfr(y), gmpy2.mpfr(weight)))
+            sites.append(Site(x, LONG(0.0), None, gmpy2.mpfr(y), gmpy2.mpfr(weight)))
     return sites, LONG(model.prior)
 
 

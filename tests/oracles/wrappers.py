@@ -57,7 +57,6 @@ class CountingDerivatives:
         "fold_gradients": ["gradient"],
         "chord_gradients": ["gradient"],
         "fold_hessians": ["hessian"],
-        "fold_expansion": ["gradient", "hessian"],
         "heldout": ["heldout"],
     }
 

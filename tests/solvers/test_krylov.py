@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from acvlib.solvers.krylov import UnsolvedSystem, conjugate_gradient, solve
-from acvlib.solvers.operators import HessianOperator
+from acvlib.solvers.krylov import HessianOperator, UnsolvedSystem, conjugate_gradient, solve
 
 N, D = 5, 30
 

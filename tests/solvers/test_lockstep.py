@@ -4,55 +4,13 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles.refit import refit
-from oracles.toy_models import Logistic
-from oracles.wrappers import Counting
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import Folds
 from acvlib.model import Refits
-from acvlib.solvers.inverse import DenseFolds
 from acvlib.solvers.lockstep import lockstep
 from acvlib.solvers.newton import newton
-
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((40, 3))
-LOGISTIC = Logistic(X, np.sign(X @ [2.0, -1.0, 0.0] + RNG.logistic(size=40)))
-FOLDS = Folds([np.array([0, 1]), np.arange(20), np.array([], int)])
-
-
-def refine(model, folds, tolerance, inverse):
-    found = Refits.unfinished(len(folds), 3)
-    matrices = np.tile(inverse, (len(folds), 1, 1))
-    lockstep(derivatives_of(model), np.zeros(3), folds, tolerance, DenseFolds(matrices), found)
-    return found
-
-
-@pytest.mark.parametrize("curvature", [1.0, 10.0, 50.0])
-def test_every_fold_reaches_the_optimum_that_scipy_finds(curvature):
-    """Whatever the first inverse: the decrement is trusted once a step has confirmed it."""
-    found = refine(LOGISTIC, FOLDS, 1e-9, curvature * np.eye(3))
-    assert found.converged.all()
-    for params, fold in zip(found.params, FOLDS, strict=True):
-        weights = np.ones(40)
-        weights[fold] = 0.0
-        expected = refit(LOGISTIC.objective, np.zeros(3), weights)
-        assert_allclose(params, expected, rtol=0, atol=1e-8)
-
-
-def test_folds_in_lockstep_do_what_each_does_alone():
-    together = refine(LOGISTIC, FOLDS, 1e-8, 10.0 * np.eye(3))
-    for i, fold in enumerate(FOLDS):
-        alone = refine(LOGISTIC, Folds([fold]), 1e-8, 10.0 * np.eye(3))
-        assert_allclose(together.params[i], alone.params[0], rtol=1e-14)
-        assert together.steps[i] == alone.steps[0]
-
-
-def test_counts_are_what_the_model_was_asked_for():
-    model = Counting(LOGISTIC)
-    found = refine(model, FOLDS, 1e-8, 10.0 * np.eye(3))
-    assert model.calls["objective"] == found.evaluations["gradient"]
 
 
 class Wells:
@@ -108,7 +66,7 @@ def test_a_step_to_where_nothing_is_finite_is_shortened():
     derivatives = derivatives_of(Edge())
     folds = Folds([np.array([0])])
     found = Refits.unfinished(1, 1)
-    lockstep(derivatives, np.array([0.9]), folds, 1e-8, DenseFolds(np.full((1, 1, 1), 0.5)), found)
+    lockstep(derivatives, np.array([0.9]), folds, 1e-8, np.full((1, 1, 1), 2.0), found)
     by_newton = newton(derivatives, np.array([0.9]), folds, 1e-8)
     assert by_newton.converged.all()
     for end in (found.params, by_newton.params):

@@ -58,7 +58,7 @@ class Regression:
 
     def _doubt(self, points):
         """How far scores at points (..., D) are off by rounding."""
-        return self.each * (self.tallest * UP * norms(points) + np.abs(self.model.offset).max())
+        return self.each * self.tallest * UP * norms(points)
 
     def _noise(self, doubts, sizes, pulls):
         """The length of errors of gradients, of scores' doubts and of sums."""

@@ -1,6 +1,6 @@
 """Generalised linear models with an L2 penalty, of one linear predictor or of q.
 
-    eta_n = offset_n + b + B x_n
+    eta_n = b + B x_n
     lambda(w) = penalty + site_penalty sum_n w_n s_n
     F(theta, w) = sum_n w_n s_n b_{c(n)}(w) loss(eta_n, y_n) + lambda(w) |B|^2 / 2
 
@@ -25,8 +25,8 @@ from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
 from ...weighting import Weights, site_weights
 from .columns import Columns, Rank, check_finite
-from .derivatives import LinearDerivatives, RegressionDerivatives
-from .families import Family, Multinomial, classes_of, family_of
+from .derivatives import GLMDerivatives
+from .families import Family, Multinomial, settled
 
 LARGEST = 2**14  # coordinates of a dense Hessian
 
@@ -56,14 +56,13 @@ class GLM(ModelDefaults):
     penalty: the ridge lambda of the sum of losses; one number, or one a column of X (p,). That of
         "multinomial" is for K rows of coefficients, which sum to 0.
     site_penalty: one that comes with each unit of weight: for a penalised *mean* of losses.
-    offset: (n,) or one number, added to eta, of all families but "multinomial".
     sample_weight: s >= 0, (n,) or one number; a site of sample weight 0 is missing, in no fold.
     balanced: weigh each class of "multinomial" by the inverse of its share of w s, anew for each w.
 
     Raises
     ------
     ValueError: responses outside the family's range, or of one class; collinear columns without a
-        penalty; an offset too large for exp; more coordinates than a dense Hessian can have.
+        penalty; more coordinates than a dense Hessian can have.
     """
 
     convex = True  # every loss is convex in eta
@@ -74,7 +73,6 @@ class GLM(ModelDefaults):
     penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.0
     site_penalty: NonNegative = 0.0
     intercept: Flag = True
-    offset: Annotated[Any, Real("", "n")] = field(default=0.0, repr=False)
     sample_weight: Annotated[Any, Real("", "n")] = field(default=1.0, repr=False)
     balanced: Flag = False
     columns: Columns = field(init=False, repr=False)
@@ -90,71 +88,46 @@ class GLM(ModelDefaults):
     _rank: Rank | None = field(init=False, repr=False)  # where some column is not penalised
 
     def __post_init__(self):
+        names = getattr(self.X, "columns", None)
         X = real_array("X", self.X, 2)
         n, p = X.shape
-        head = np.zeros(int(self.intercept))
         weights = site_weights(self.sample_weight, n)
-        total = weights.sum()
-        y, family = self._settled()
+        observed = weights > 0.0
+        family, y = settled(self.family, self.y)
+        if self.balanced and isinstance(family, Family):
+            raise ValueError("balanced=True: of 'multinomial' alone classes have weights")
         q = y.shape[1] if y.ndim == 2 else family.coupled
-        n_params = q * (len(head) + p)
-        if n_params > LARGEST and not family.quadratic:
+        free = np.zeros(int(self.intercept))
+        n_params = q * (len(free) + p)
+        if n_params > LARGEST:
             raise ValueError(
-                f"{n_params} coordinates of {q + 1} classes: the Hessian would take "
+                f"{n_params} coordinates of {q} predictors: the Hessian would take "
                 f"{8e-9 * n_params**2:.0f} GB. Reduce the columns, by a TruncatedSVD, say"
             )
-        ridge = self.penalty / total + self.site_penalty + np.zeros(p)
+        ridge = self.penalty / weights.sum() + self.site_penalty + np.zeros(p)
         columns = Columns(X, self.intercept, weights, ridge)
         self.__dict__.update(
-            X=columns.standard[:, len(head) :] if columns.plain else X,
+            X=columns.standard[:, len(free) :] if columns.plain else X,
             y=y,
             family=family,
-            offset=np.broadcast_to(self.offset, n),
             sample_weight=weights,
             columns=columns,
             responses=y.T,
             n_sites=n,
             n_outputs=q,
             n_params=n_params,
-            observed=weights > 0.0,
+            observed=observed,
             quadratic=family.quadratic,
-            prior=np.tile(np.append(head, self.penalty + np.zeros(p)), q),
-            pull=np.tile(np.append(head, self.site_penalty + np.zeros(p)), q),
-            _names=getattr(self.X, "columns", None),
-            _rank=None if ridge.all() else Rank(columns.standard[weights > 0.0]),
+            prior=np.tile(np.append(free, self.penalty + np.zeros(p)), q),
+            pull=np.tile(np.append(free, self.site_penalty + np.zeros(p)), q),
+            _names=names,
+            _rank=None if ridge.all() else Rank(columns.standard[observed]),
         )
         for array in (self.X, self.observed, self.prior, self.pull):
             array.setflags(write=False)
-        found = self._kinds()[self.observed].any(axis=0)
-        if not found.all():
-            raise NoFiniteOptimum(f"y has {family.lacking.format(np.argmin(found))}")
-        start = self.predictors(columns.inward(self.initial_params()))
-        with np.errstate(all="ignore"):
-            finite = np.isfinite(family.losses(start, self.responses))
-        if not finite.all():
-            row = f"row {np.argmin(finite)}, at the start of a fit: rescale the offset"
-            raise ValueError(f"the {family.name} loss is not finite in {row}")
-
-    def _settled(self):
-        """(y, family) as they are used."""
-        family = self.family
-        if isinstance(family, Multinomial) or isinstance(family, str) and family == "multinomial":
-            if np.any(self.offset):
-                raise ValueError("offset: one number for all scores of 'multinomial' is no change")
-            if self.y.ndim == 2:
-                raise ValueError(f"y {self.y.shape} must be (n,), the class of each row")
-            y = classes_of(self.y)
-            return y, Multinomial(max(2, y.max() + 1))
-        family = family_of(family)
-        if self.y.ndim == 2 and not family.quadratic:
-            raise ValueError(f"y {self.y.shape}: several targets are of the gaussian family alone")
-        if self.balanced:
-            raise ValueError("balanced=True: of 'multinomial' alone classes have weights")
-        bad = self.y[~family.accepts(self.y)]
-        if bad.size:
-            rule = f"y of the {family.name} family must be {family.response}"
-            raise ValueError(f"{rule}; found {bad[:3]}")
-        return self.y, family
+        present = self._kinds().any(axis=0)
+        if not present.all():
+            raise NoFiniteOptimum(f"y has {family.lacking.format(np.argmin(present))}")
 
     def _kinds(self):
         """Flags (n, n_kinds) of observed sites: of each kind one is needed, to fit intercepts."""
@@ -169,21 +142,21 @@ class GLM(ModelDefaults):
     @property
     def spread(self) -> np.ndarray:
         """What takes the q predictors to scores, one a class or target: (K, q)."""
-        return getattr(self.family, "spread", np.eye(self.n_outputs))
+        classes = isinstance(self.family, Multinomial)
+        return self.family.contrasts if classes else np.eye(self.n_outputs)
 
     @property
-    def derivatives(self) -> RegressionDerivatives:
+    def derivatives(self) -> GLMDerivatives:
         """Closed forms; tested against autograd of `objective`."""
-        return RegressionDerivatives(self) if self.balanced else LinearDerivatives(self)
+        return GLMDerivatives(self)
 
     def ridge(self, total: Any) -> Any:
         """The diagonal (D,) of the penalty's curvature that goes with a total weight."""
         return self.prior + total * self.pull
 
     def standard_ridge(self, total: float) -> np.ndarray:
-        """The same of standard params, of one set of coupled predictors."""
-        ridge = self.ridge(total).reshape(self.n_outputs, -1) / self.columns.scale**2
-        return ridge[: self.family.coupled].ravel()
+        """The same of standard params."""
+        return (self.ridge(total).reshape(self.n_outputs, -1) / self.columns.scale**2).ravel()
 
     def balanced_weights(self, weights: Any) -> Any:
         """w b(w) of weights (n,); differentiable by autograd.
@@ -192,7 +165,7 @@ class GLM(ModelDefaults):
         """
         if not self.balanced:
             return weights
-        members = 1.0 * (self.y == np.arange(self.family.n_classes)[:, None])
+        members = 1.0 * self.family.kinds(self.y).T
         totals = anp.dot(members, weights * self.sample_weight)
         if not (some := getval(totals) > 0.0).all():
             raise NoFiniteOptimum(f"weights leave {self.family.lacking.format(np.argmin(some))}")
@@ -201,15 +174,13 @@ class GLM(ModelDefaults):
     def predictors(self, standard: np.ndarray, sites: Any = slice(None)) -> np.ndarray:
         """eta (..., q, n) of sites at standard params (..., D)."""
         theta = standard.reshape(*standard.shape[:-1], self.n_outputs, -1)
-        eta = np.tensordot(theta, self.columns.standard[sites], axes=(-1, 1))
-        eta += self.offset[sites]
-        return eta
+        return np.tensordot(theta, self.columns.standard[sites], axes=(-1, 1))
 
     @declared
     def objective(self, params: Params, weights: Weights) -> float:
         """F(params, weights), weights >= 0."""
         theta = anp.reshape(params, (self.n_outputs, -1))
-        losses = self.family.losses(anp.dot(theta, self.design.T) + self.offset, self.responses)
+        losses = self.family.losses(anp.dot(theta, self.design.T), self.responses)
         each = self.balanced_weights(weights) * self.sample_weight
         ridge = self.ridge(anp.dot(weights, self.sample_weight))
         return anp.sum(each * losses) + 0.5 * anp.sum(ridge * params**2)
@@ -221,9 +192,7 @@ class GLM(ModelDefaults):
         return self.family.losses(eta, self.responses[..., fold])
 
     @declared
-    def predict(
-        self, params: Params, X: Any, offset: Annotated[Any, Real("", "m")] = 0.0
-    ) -> np.ndarray:
+    def predict(self, params: Params, X: Any) -> np.ndarray:
         """E[y | x; params], or P(class) (m, K), for each row of X (m, p).
 
         Columns with names, if those of the model's X have some, are put into their order.
@@ -238,12 +207,12 @@ class GLM(ModelDefaults):
         if X.shape[1] != self.X.shape[1]:
             raise ValueError(f"X {X.shape} must have {self.X.shape[1]} columns, as the model's X")
         design = np.column_stack([np.ones((len(X), int(self.intercept))), X])
-        return self.family.means(params.reshape(self.n_outputs, -1) @ design.T + offset)
+        return self.family.means(params.reshape(self.n_outputs, -1) @ design.T)
 
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Zeros, and the intercepts that fit the means; F is convex, so `rng` is not used."""
-        start = np.zeros((self.n_outputs, self.columns.standard.shape[1]))
+        start = np.zeros((self.n_outputs, len(self.columns.scale)))
         if self.intercept:
             weights = self.sample_weight * self.balanced_weights(np.ones(self.n_sites))
             start[:, 0] = self.family.start(self.responses, weights)

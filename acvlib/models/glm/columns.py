@@ -16,7 +16,6 @@ from ...trials import NoFiniteOptimum
 
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
 CONSTANT = 1e-13  # spread over level, below which a column is constant but for rounding
-ROWS = 256  # of which the spread is computed together
 EXTREME = 15.0  # how far apart scores are up to which nothing is separated: no loss below 3e-7
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 
@@ -26,67 +25,56 @@ class Columns:
 
     standard (n, D'): ones for an intercept, then z, of mean 0 and of a spread of about 1 (scales
     are powers of 2), or less where the ridge, penalties over the sum of weights (p,), bends F more
-    than the data do; x itself (`plain`) where that is as good.
+    than the data do; x itself (`plain`, A = I) where that is as good.
     """
 
     def __init__(self, X: np.ndarray, intercept: bool, weights: np.ndarray, ridge: np.ndarray):
-        head = int(intercept)
-        level, spread = _moments(X, intercept, weights)
-        self.plain = bool((abs(level) <= NEAR * spread).all())
-        self.plain &= bool(((spread >= 1.0 / NEAR) & (spread <= NEAR)).all())
-        scale: np.ndarray = np.ones(len(spread))
-        z = X
-        if not self.plain:
-            size = np.hypot(np.where(spread > 0.0, spread, abs(level)), np.sqrt(ridge))
-            scale = 2.0 ** np.round(np.log2(np.where(size > 0.0, size, 1.0)))
-            z = (X - level) / scale
-        self.standard = np.column_stack([np.ones((len(X), head)), z])
+        weights = weights / weights.sum()
+        level = weights @ X if intercept else np.zeros(X.shape[1])
+        spread = np.sqrt(weights @ (X - level) ** 2)
+        constant = spread <= CONSTANT * abs(level)
+        level[constant] = X[np.argmax(weights), constant]
+        spread[constant] = 0.0
+        near = (abs(level) <= NEAR * spread) & (spread >= 1.0 / NEAR) & (spread <= NEAR)
+        self.plain = bool(near.all())
+        size = np.hypot(np.where(spread > 0.0, spread, abs(level)), np.sqrt(ridge))
+        scale = 2.0 ** np.round(np.log2(np.where(size > 0.0, size, 1.0)))
+        if self.plain:
+            level, scale = np.zeros_like(level), np.ones_like(scale)
+        ones = np.ones((len(X), int(intercept)))
+        self.standard = np.column_stack([ones, (X - level) / scale])
         self.standard.setflags(write=False)
-        self.scale = np.append(np.ones(head), scale)
-        self._inward = np.diag(self.scale)
-        self._outward = np.diag(1.0 / self.scale)
-        if head:
-            self._inward[0, 1:] = level
-            self._outward[0, 1:] = -level / scale
+        self.scale = np.append(ones[0], scale)
+        self.matrix = np.diag(self.scale)  # A
+        self.inverse = np.diag(1.0 / self.scale)
+        if intercept:
+            self.matrix[0, 1:] = level
+            self.inverse[0, 1:] = -level / scale
+
+    def basis(self, n_outputs: int) -> np.ndarray | None:
+        """A of several predictors (D, D); None in place of I."""
+        return None if self.plain else np.kron(np.eye(n_outputs), self.matrix)
 
     def inward(self, params: np.ndarray) -> np.ndarray:
         """A params: those of z."""
-        return self._times(params, self._inward.T)
+        return self._times(params, self.matrix.T)
 
     def outward(self, params: np.ndarray) -> np.ndarray:
         """A^-1 params: those of x."""
-        return self._times(params, self._outward.T)
+        return self._times(params, self.inverse.T)
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
         """A' slopes: derivatives in the params of x, of those in the params of z."""
-        return self._times(slopes, self._inward)
+        return self._times(slopes, self.matrix)
 
     def standard_gradient(self, slopes: np.ndarray) -> np.ndarray:
         """A'^-1 slopes: derivatives in the params of z, of those in the params of x."""
-        return self._times(slopes, self._outward)
-
-    def identity(self, size: int) -> np.ndarray:
-        """|params of x|^2 as a matrix (size, size) of params of z."""
-        squares = np.eye(len(self.scale)) if self.plain else self._outward.T @ self._outward
-        return np.kron(np.eye(size // len(squares)), squares)
+        return self._times(slopes, self.inverse)
 
     def _times(self, rows, matrix):
         if self.plain:
             return rows
         return (rows.reshape(*rows.shape[:-1], -1, len(matrix)) @ matrix).reshape(rows.shape)
-
-
-def _moments(X, intercept, weights):
-    """(mean (p,), or 0 without an intercept; root mean square of what is left, 0 if constant)."""
-    weights = weights / weights.sum()
-    level = weights @ X if intercept else np.zeros(X.shape[1])
-    parts = pieces(len(X), ROWS)
-    spread = np.sqrt(sum((weights[own] @ (X[own] - level) ** 2 for own in parts), 0.0 * level))
-    constant = spread <= CONSTANT * abs(level)
-    if constant.any():
-        level[constant] = X[np.argmax(weights > 0.0), constant]
-        spread[constant] = 0.0
-    return level, spread
 
 
 class Rank:
@@ -96,19 +84,18 @@ class Rank:
     """
 
     def __init__(self, design: np.ndarray):
-        lengths = np.linalg.norm(design, axis=0)
-        self.lengths = np.maximum(lengths, np.finfo(float).tiny)
+        self.lengths = np.maximum(np.linalg.norm(design, axis=0), np.finfo(float).tiny)
         scaled = design / self.lengths
         self.products = scaled.T @ scaled
         values, vectors = np.linalg.eigh(self.products)
         self.least = values.min(initial=np.inf)
         self.limit = COLLINEAR * values.max(initial=0.0)
         if self.least <= self.limit:
-            worst = np.argmax(abs(vectors[:, 0]))
             rows, columns = design.shape
             raise ValueError(
                 f"the {columns} columns (intercept first, if any) of {rows} observed rows are "
-                f"collinear, column {worst} among them: drop it, or pass penalty > 0"
+                f"collinear, column {np.argmax(abs(vectors[:, 0]))} among them: drop it, or pass "
+                "penalty > 0"
             )
 
     def check_folds(self, design: np.ndarray, folds: Folds) -> None:
@@ -121,10 +108,8 @@ class Rank:
             try:
                 np.linalg.cholesky(left - self.limit * np.eye(len(left)))
             except np.linalg.LinAlgError:
-                single = folds.sizes.max() == 1
-                where = f"site {folds[number][0]}" if single else f"fold {number}"
                 raise np.linalg.LinAlgError(
-                    f"the Hessian is singular without {where}, which alone identifies some "
+                    f"the Hessian is singular without fold {number}, which alone identifies some "
                     "parameter: leave it in, or pass penalty > 0"
                 ) from None
 
@@ -136,32 +121,30 @@ def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
     """
     standard = model.columns.inward(params)
     for part in pieces(len(folds), 64):
-        scores = model.family.apart(model.predictors(standard[part]) - model.offset)
+        scores = model.family.apart(model.predictors(standard[part]))
         for number in part.start + np.flatnonzero(scores.max(axis=1) > EXTREME):
             kept = model.observed & (weights(model.n_sites, folds[number]) > 0.0)
             furthest = scores[number - part.start, kept].max()
             rows = model.columns.standard[kept], model.responses[..., kept]
-            if furthest <= EXTREME or separating_direction(*model.family.gains(*rows)) is None:
-                continue
-            where = f"without fold {number} " if len(folds[number]) else ""
-            raise NoFiniteOptimum(
-                f"{where}the {model.family.name} likelihood has no finite maximum: a linear "
-                f"combination of the columns separates the responses (fitted scores up to "
-                f"{furthest:.3g} apart). Pass penalty > 0"
-            )
+            if furthest > EXTREME and separated(*model.family.gains(*rows)):
+                where = f"without fold {number} " if len(folds[number]) else ""
+                raise NoFiniteOptimum(
+                    f"{where}the {model.family.name} likelihood has no finite maximum: a linear "
+                    f"combination of the columns separates the responses (fitted scores up to "
+                    f"{furthest:.3g} apart). Pass penalty > 0"
+                )
 
 
-def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | None:
-    """Find a direction (D,) along which no loss rises and some fall, or None.
+def separated(design: np.ndarray, free: np.ndarray) -> bool:
+    """Whether there is a direction (D,) along which no loss rises and some fall.
 
     design (n, D), of full rank; free (n,): 1, -1 where the loss does not rise as eta goes to plus,
     minus infinity, else 0.
 
     Source: Albert and Anderson (1984).
     """
-    one_way = free != 0
-    gains = design[one_way] * free[one_way, None]
-    fixed = design[~one_way]
+    gains = design[free != 0] * free[free != 0, None]
+    fixed = design[free == 0]
     solution = linprog(
         -gains.sum(axis=0),
         A_ub=-gains,
@@ -171,4 +154,4 @@ def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | N
         bounds=(-1.0, 1.0),
     )
     scale = abs(gains).sum(axis=0).max(initial=0.0)
-    return solution.x if solution.success and -solution.fun > 1e-8 * scale else None
+    return solution.success and -solution.fun > 1e-8 * scale

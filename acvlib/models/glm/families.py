@@ -12,8 +12,27 @@ from scipy.special import erfcx, expit, gammaln, logit, ndtr, ndtri
 from ...checks import check_choice, one_line
 
 
+class _OfScores:
+    """A family whose losses depend on differences of scores, which are contrasts (K, q) @ eta."""
+
+    __repr__ = one_line
+    contrasts = np.array([[0.0], [1.0]])
+    coupled = 1  # q
+
+    def apart(self, eta: np.ndarray) -> np.ndarray:
+        """The largest difference of two scores, (..., n)."""
+        return np.ptp(np.matmul(self.contrasts, eta), axis=-2)
+
+    def spreads(self, leverage: np.ndarray) -> np.ndarray:
+        """How far two scores of a site move apart, at most, by a standard error, (n,)."""
+        scores = np.einsum("ki,nij,lj->nkl", self.contrasts, leverage, self.contrasts)
+        squares = np.einsum("nkk->nk", scores)
+        squares = squares[:, :, None] + squares[:, None, :] - 2.0 * scores
+        return np.sqrt(squares.max(axis=(1, 2)))
+
+
 @dataclass(frozen=True, repr=False)
-class Family:
+class Family(_OfScores):
     """A loss of one linear predictor, of which several targets take the sum.
 
     Functions of eta and y, elementwise; `loss` is differentiable by autograd, and convex in eta.
@@ -39,22 +58,20 @@ class Family:
     quadratic: bool = False
     self_concordant: bool = False
 
-    __repr__ = one_line
-    coupled = 1  # predictors that the curvature couples
     lacking = "responses of one class alone"
 
     def __reduce__(self):
-        """Pickle a family of the library by its name: its functions have none."""
+        """Pickle a family of the library as this module's variable: its functions have no names."""
         known = FAMILIES.get(self.name) is self
-        return (family_of, (self.name,)) if known else (Family, tuple(vars(self).values()))
+        return self.name.replace(" ", "_") if known else (Family, tuple(vars(self).values()))
 
     def losses(self, eta: Any, y: np.ndarray) -> Any:
         """-log p(y | eta) (..., n) of eta (..., q, n)."""
         return anp.sum(self.loss(eta, y), axis=-2)
 
     def curvatures(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Second derivatives in coupled predictors, (n, 1, 1)."""
-        return self.curvature(eta, y)[0, :, None, None]
+        """Second derivatives in the predictors, (n, q, q)."""
+        return self.curvature(eta, y).T[:, :, None] * np.eye(len(eta))
 
     def means(self, eta: np.ndarray) -> np.ndarray:
         """E[y | eta], (n,), or (n, q) of several targets."""
@@ -65,10 +82,6 @@ class Family:
         """The intercepts that fit the means."""
         return self.link(np.average(y, axis=-1, weights=weights))
 
-    def apart(self, eta: np.ndarray) -> np.ndarray:
-        """The largest |eta|, (..., n)."""
-        return abs(eta).max(axis=-2)
-
     def gains(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(rows (n, D), which way each lowers its loss for ever), for `separating_direction`."""
         return design, self.free_direction(y)
@@ -77,10 +90,6 @@ class Family:
         """Flags (n, 2): of each an intercept needs one site, or runs to plus, minus infinity."""
         free = self.free_direction(y)
         return np.stack([free != 1, free != -1], axis=1)
-
-    def spreads(self, leverage: np.ndarray) -> np.ndarray:
-        """How far eta moves, at most, by a standard error, (n,), of leverages (n, 1, 1)."""
-        return np.sqrt(leverage[:, 0, 0])
 
 
 # y ~ N(eta, 1)
@@ -99,28 +108,16 @@ gaussian = Family(
 )
 
 
-def _logistic_slope(eta, y):
-    with np.errstate(over="ignore"):  # exp(-eta) = inf is a mean of 0
-        mean = np.exp(-eta)
-    mean += 1.0
-    np.reciprocal(mean, out=mean)
-    mean -= y
-    return mean
-
-
 def _logistic_change(d, mean):
     grown = np.expm1(d, out=d)
-    scale = grown * mean
-    scale += 1
-    grown /= scale
-    return grown
+    return grown / (grown * mean + 1)
 
 
 # y ~ Bernoulli(1 / (1 + exp(-eta)))
 logistic = Family(
     name="logistic",
     loss=lambda eta, y: anp.logaddexp(0.0, (1 - 2 * y) * eta),
-    slope=_logistic_slope,
+    slope=lambda eta, y: expit(eta) - y,
     curvature=lambda eta, y: expit(eta) * expit(-eta),
     mean=expit,
     link=logit,
@@ -185,14 +182,13 @@ probit = replace(
 )
 
 
-class Multinomial:
+class Multinomial(_OfScores):
     """loss = log sum_k exp(scores_k) - scores_y, scores (K,) = Q eta, y in 0, ..., K - 1.
 
     Adding a number to all scores changes nothing, and penalised coefficients sum to 0: Q (K, K - 1)
     is an orthonormal basis of what is left. Its functions are those of a `Family`.
     """
 
-    __repr__ = one_line
     name = "multinomial"
     quadratic = False
     self_concordant = True
@@ -201,13 +197,12 @@ class Multinomial:
 
     def __init__(self, n_classes: int):
         self.n_classes = n_classes
-        self.coupled = self.n_classes - 1
-        self.spread = np.ascontiguousarray(helmert(n_classes).T)
-        self._products = np.einsum("ki,kj->kij", self.spread, self.spread)
+        self.coupled = n_classes - 1
+        self.contrasts = np.ascontiguousarray(helmert(n_classes).T)
 
     def losses(self, eta: Any, y: np.ndarray) -> Any:
         """-log p(y | eta), (..., n)."""
-        scores = anp.matmul(self.spread, eta)
+        scores = anp.matmul(self.contrasts, eta)
         highest = anp.max(scores, axis=-2)
         total = anp.sum(anp.exp(scores - highest[..., None, :]), axis=-2)
         return highest + anp.log(total) - scores[..., y, np.arange(len(y))]
@@ -216,13 +211,14 @@ class Multinomial:
         """The derivative of the loss, (..., q, n)."""
         shares = self._shares(eta)
         shares[..., y, np.arange(len(y))] -= 1.0
-        return np.matmul(self.spread.T, shares)
+        return np.matmul(self.contrasts.T, shares)
 
     def curvatures(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Q' (diag p - p p') Q, (n, q, q)."""
         shares = self._shares(eta).T
-        along = shares @ self.spread
-        squares = np.tensordot(shares, self._products, axes=1)
+        along = shares @ self.contrasts
+        products = self.contrasts[:, :, None] * self.contrasts[:, None, :]
+        squares = np.tensordot(shares, products, axes=1)
         return squares - along[:, :, None] * along[:, None, :]
 
     def means(self, eta: np.ndarray) -> np.ndarray:
@@ -231,34 +227,23 @@ class Multinomial:
 
     def start(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The intercepts (q,) that fit the shares of the classes."""
-        return self.spread.T @ np.log(np.bincount(y, weights))
-
-    def apart(self, eta: np.ndarray) -> np.ndarray:
-        """The largest difference of two scores, (..., n)."""
-        return np.ptp(np.matmul(self.spread, eta), axis=-2)
+        return self.contrasts.T @ np.log(np.bincount(y, weights))
 
     def gains(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(how much a direction raises the score of each y over every other one (., D), ones)."""
-        over = self.spread[y, None] - self.spread  # (n, K, q)
-        others = np.arange(self.n_classes) != y[:, None]
+        over = self.contrasts[y, None] - self.contrasts  # (n, K, q)
+        others = over[np.arange(self.n_classes) != y[:, None]]
         x = np.repeat(design, self.coupled, axis=0)
-        rows = (over[others][:, :, None] * x[:, None, :]).reshape(len(x), -1)
+        rows = (others[:, :, None] * x[:, None, :]).reshape(len(x), -1)
         return rows, np.ones(len(rows), int)
 
     def kinds(self, y: np.ndarray) -> np.ndarray:
         """Flags (n, K): of each class there must be a site."""
         return y[:, None] == np.arange(self.n_classes)
 
-    def spreads(self, leverage: np.ndarray) -> np.ndarray:
-        """How far two scores of a site move apart, at most, by a standard error, (n,)."""
-        scores = np.einsum("ki,nij->nkj", self.spread, leverage) @ self.spread.T
-        squares = np.einsum("nkk->nk", scores)
-        squares = squares[:, :, None] + squares[:, None, :] - 2.0 * scores
-        return np.sqrt(squares.max(axis=(1, 2)))
-
     def _shares(self, eta):
         """p (..., K, n)."""
-        shares = np.matmul(self.spread, eta)
+        shares = np.matmul(self.contrasts, eta)
         shares -= shares.max(axis=-2, keepdims=True)
         np.exp(shares, out=shares)
         shares /= shares.sum(axis=-2, keepdims=True)
@@ -268,19 +253,22 @@ class Multinomial:
 FAMILIES = {family.name: family for family in (gaussian, logistic, poisson, poisson_rate, probit)}
 
 
-def family_of(family: Family | str) -> Family:
-    """The family of that name. Raises ValueError where there is none."""
-    if isinstance(family, Family):
-        return family
-    check_choice("family", family, FAMILIES)
-    return FAMILIES[family]
-
-
-def classes_of(y: np.ndarray) -> np.ndarray:
-    """y as integers. Raises ValueError unless they are 0, 1, ..."""
-    whole = np.isin(y, np.arange(len(y)))
-    if not whole.all():
-        raise ValueError(f"y must be classes 0, 1, ...; found {y[~whole][:3]}")
-    classes = y.astype(int)
-    classes.setflags(write=False)
-    return classes
+def settled(family: Any, y: np.ndarray) -> tuple[Family | Multinomial, np.ndarray]:
+    """(the family of that name, y as it takes them). Raises ValueError for y that it does not."""
+    if isinstance(family, Multinomial) or family == "multinomial":
+        whole = np.isin(y, np.arange(len(y)))
+        if y.ndim > 1 or not whole.all():
+            raise ValueError(f"y must be classes 0, 1, ..., one a row; found {y[~whole][:3]}")
+        classes = y.astype(int)
+        classes.setflags(write=False)
+        return Multinomial(max(2, classes.max() + 1)), classes
+    if not isinstance(family, Family):
+        check_choice("family", family, FAMILIES)
+        family = FAMILIES[family]
+    if y.ndim > 1 and not family.quadratic:
+        raise ValueError(f"y {y.shape}: several targets are of the gaussian family alone")
+    bad = y[~family.accepts(y)]
+    if bad.size:
+        rule = f"y of the {family.name} family must be {family.response}"
+        raise ValueError(f"{rule}; found {bad[:3]}")
+    return family, y

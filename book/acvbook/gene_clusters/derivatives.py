@@ -14,7 +14,7 @@ from autograd.core import make_vjp
 from scipy.sparse import block_diag, csr_matrix
 from scipy.sparse.linalg import LinearOperator
 
-from acvlib.derivatives import EquationDerivatives, at
+from acvlib.derivatives import Derivatives, at
 from acvlib.folds import Folds
 from acvlib.folds import weights as fold_weights
 from acvlib.model import Refits
@@ -77,10 +77,9 @@ class FoldJacobians(FoldSolver):
         """(n,) False."""
         return np.zeros(len(self.jacobians), bool)
 
-    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold."""
-        rows = range(len(self.jacobians)) if rows is None else rows
-        pairs = zip(rows, vectors, strict=True)
+        pairs = zip(np.arange(len(self.jacobians))[rows], vectors, strict=True)
         return np.array([self.jacobians[row].solve(vector) for row, vector in pairs])
 
 
@@ -103,7 +102,7 @@ def check_clusters(model: Any, params: np.ndarray, who: str = "the fit") -> None
         )
 
 
-class GenomicsDerivatives(EquationDerivatives):
+class GenomicsDerivatives(Derivatives):
     """Derivatives and refits of one `GeneClusters`; tested against autograd."""
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> TwoStageJacobian:

@@ -64,7 +64,7 @@ def error(family, y, mean):
 
 def left_out_means(model, result):
     """E[y_n | x_n] at the params of the fold that leaves out n, for leave-one-out, (n,)."""
-    eta = np.einsum("nd,nd->n", model.design, result.params) + model.offset
+    eta = np.einsum("nd,nd->n", model.design, result.params)
     return model.family.mean(eta)
 
 

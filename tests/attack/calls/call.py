@@ -18,7 +18,7 @@ RESULT = odd.OBJECTS | odd.kinds("refuse", params=lambda r: r.params)
 LISTS_OF_TABLES = odd.LISTS | odd.each_of(odd.TABLE)
 BY_NAME = {  # what an argument is made of, wherever it has this name; each word is one
     "X y points features node edge": odd.TABLE,
-    "offset exposure sample_weight": odd.without(odd.TABLE, "zero axes"),
+    "exposure sample_weight": odd.without(odd.TABLE, "zero axes"),
     "params": odd.PARAMS,
     "start": odd.START,
     "weights": odd.WEIGHTS,

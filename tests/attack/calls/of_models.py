@@ -49,7 +49,7 @@ PENALISED = {"intercept": True, "penalty": 0.5} | COUNTED
 SPARSE = odd.kinds("refuse", sparse=odd.csr_matrix)
 HALVES = np.arange(N) % 2 * 1.0
 REGRESSION = {"X": table(N, 2)} | PENALISED
-ONE = REGRESSION | {"site_penalty": 0.25, "offset": table(N)}
+ONE = REGRESSION | {"site_penalty": 0.25}
 RESPONSES = {
     "logistic": HALVES,
     "probit": HALVES,
