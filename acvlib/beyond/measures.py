@@ -68,7 +68,7 @@ def _variances(model, params, sites, leverage):
     family = getattr(model, "family", None)
     if getattr(family, "name", "") != "gaussian":
         return 1.0, np.ones(len(sites))
-    residuals = (model.y - model.offset - model.design @ params)[sites]
+    residuals = (model.y - model.design @ params)[sites]
     squares = model.sample_weight[sites] * residuals**2
     freedom = len(sites) - len(params)
     if freedom < 2:

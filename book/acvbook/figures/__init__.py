@@ -10,10 +10,12 @@ from .beyond import (
     certified_by,
     chosen_on_test,
     errors_by_price,
+    errors_by_seconds,
     estimated_errors,
     influential_areas,
     moving_params,
     objective_and_bound,
+    phases,
     predicted_and_exact,
     search_progress,
 )

@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.collections import PathCollection
 from matplotlib.dates import ConciseDateFormatter
+from matplotlib.ticker import NullFormatter
 
 from acvlib.plots import RUNGS, Style
 
@@ -178,4 +179,27 @@ def chosen_on_test(ax, table):
         xlabel="cross-validated loss above tune's (s.e.)", ylabel="test loss above tune's (s.e.)"
     )
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    return ax
+
+
+def phases(ax, needed, n):
+    """The cheapest rung that is enough, a square a cell: parameters against sites left out."""
+    for rung in [name for name in RUNGS if name in needed.to_numpy()]:
+        dims, sizes = (needed.index[needed == rung].get_level_values(i) / n for i in range(2))
+        style = RUNGS[rung]
+        ax.plot(sizes, dims, "s", ms=17, color=style.colour, label=style.label)
+    ax.set(xscale="log", yscale="log")
+    ax.margins(0.08, 0.12)
+    ax.set(xlabel="share of the sites left out, k / N", ylabel="parameters a site, D / N")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), markerscale=0.5, title="enough")
+    return ax
+
+
+def errors_by_seconds(ax, table):
+    """Error of the score against processor seconds, a mark a way of cross-validating and an n."""
+    for (way, own), colour in zip(table.groupby("way", sort=False), COLOURS, strict=False):
+        ax.plot(own.seconds, own.error_se, "o-", color=colour, label=way, ms=5)
+    ax.set(xscale="log", yscale="log")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set(xlabel="processor seconds", ylabel="error of the score (s.e.)")
     return ax

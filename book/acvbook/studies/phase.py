@@ -1,0 +1,110 @@
+"""Which rung is enough: over the parameters a site, D / N, and the share of sites left out, k / N.
+
+What cross-validation adds to the training loss is its correction. A rung's error is counted in
+shares of it, of which doing nothing misses all.
+"""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+import acvlib as acv
+from acvlib.methods.ladder import IndefiniteFold
+from acvlib.models import GLM, GaussianHMM
+
+from . import ladders
+
+STEPS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step)
+RUNGS = {rung.__name__: rung for rung in STEPS}
+ENOUGH = 0.05  # of the correction, that a rung may miss
+STRENGTH = 1.5  # standard deviation of the linear predictor
+MOST = 50  # folds of a cell
+
+
+def regression(n: int, dim: int, rng: np.random.Generator) -> GLM:
+    """A logistic regression of `dim` parameters, one an intercept, of standard normal columns."""
+    X = rng.standard_normal((n, dim - 1))
+    slopes = np.full(dim - 1, STRENGTH / np.sqrt(dim - 1))
+    return GLM(X, (rng.random(n) < expit(X @ slopes)).astype(float), penalty=0.1)
+
+
+def series(n: int, rng: np.random.Generator) -> GaussianHMM:
+    """Two hidden states that stay nine times in ten, three standard deviations apart."""
+    states = np.cumsum(rng.random(n) < 0.1) % 2
+    return GaussianHMM(3.0 * states + rng.standard_normal(n), 2)
+
+
+def cell(fit: acv.Fit, size: int, rng: np.random.Generator) -> dict:
+    """Shares of the correction that each rung misses in folds of `size` sites; distances."""
+    n = fit.model.n_sites
+    folds = acv.folds.k_fold(n, round(n / size), rng)
+    folds = ladders.some(folds, MOST, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IndefiniteFold)  # of hidden states: a step that is too long
+        found = {name: rung(fit, folds) for name, rung in RUNGS.items()}
+    exact = acv.exact(fit, folds)
+    correction = exact.loss - found["no_adjustment"].loss
+    row = {name: abs(result.loss - exact.loss) / correction for name, result in found.items()}
+    newton, jackknife = found["newton_step"].params, found["infinitesimal_jackknife"].params
+    row["newton_off"] = np.linalg.norm(exact.params - newton, axis=1).mean()
+    row["steps_apart"] = np.linalg.norm(newton - jackknife, axis=1).mean()
+    return row
+
+
+def regressions(
+    n: int, dims: list[int], shares: list[float], n_draws: int, rng: np.random.Generator
+) -> pd.DataFrame:
+    """One row a cell, the median of draws; index (dim, size)."""
+    draws = [(each, dim) for each in rng.spawn(n_draws) for dim in dims]
+    fits = [(acv.fit(regression(n, dim, each), tolerance=1e-9), each) for each, dim in draws]
+    return _cells(fits, shares)
+
+
+def of_series(n: int, shares: list[float], n_draws: int, rng: np.random.Generator) -> pd.DataFrame:
+    """The same of a hidden Markov model, whose steps are left out one by one at random."""
+    fits = [(acv.fit(series(n, each), rng=each), each) for each in rng.spawn(n_draws)]
+    return _cells(fits, shares).droplevel("dim")
+
+
+def _cells(fits, shares):
+    rows = []
+    for fit, rng in fits:
+        for share in shares:
+            size = max(1, round(share * fit.model.n_sites))
+            rows.append({"dim": len(fit.params), "size": size, **cell(fit, size, rng)})
+    return pd.DataFrame(rows).groupby(["dim", "size"]).median()
+
+
+def needed(table: pd.DataFrame) -> pd.Series:
+    """The cheapest rung of each cell that misses at most ENOUGH of the correction, or exact."""
+    good = table[list(RUNGS)] <= ENOUGH
+    return good.idxmax(axis=1).where(good.any(axis=1), "exact")
+
+
+def spreads(table: pd.DataFrame, n: int) -> tuple[pd.Series, pd.Series]:
+    """Largest over least distance of cells with k, d <= n / 10: over its rate, and by itself.
+
+    The rates are k d / n^2 of the Newton step, (k + d) sqrt(k d) / n^2 of the jackknife.
+    """
+    dim, size = (table.index.get_level_values(name).to_numpy() for name in ("dim", "size"))
+    own = np.maximum(dim, size) <= n // 10
+    dim, size = dim[own], size[own]
+    distances = table.loc[own, ["newton_off", "steps_apart"]]
+    distances.columns = ["newton", "jackknife"]
+    rates = np.column_stack([size * dim, (size + dim) * np.sqrt(size * dim)])
+    divided = distances / rates
+    return divided.max() / divided.min(), distances.max() / distances.min()
+
+
+def transferred(needed_there: pd.Series, n_there: int, table: pd.DataFrame, n: int) -> float:
+    """Share of the cells in which the rung of the nearest cell of another n misses at most 10 %."""
+    there = needed_there.reset_index(name="rung")
+    shares = np.log(there[["dim", "size"]] / n_there)
+    right = []
+    for cell_of, row in table.iterrows():
+        off = (shares - np.log(np.array(cell_of) / n)) ** 2
+        rung = there.rung[off.sum(axis=1).idxmin()]
+        right.append(rung == "exact" or row[rung] <= 2.0 * ENOUGH)
+    return float(np.mean(right))

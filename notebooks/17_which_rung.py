@@ -1,0 +1,132 @@
+# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+
+# %% [markdown]
+# # Which rung is enough?
+#
+# A jackknife costs next to nothing, a Newton step a Hessian a fold, an exact refit some more. Which one a problem needs depends on two
+# numbers that are known beforehand: how many parameters there are for each site, and how many sites a fold leaves out. So there is a map.
+#
+# ## The idea
+# Leave $k$ of $n$ sites out of a model with $d$ parameters. Both steps start at the fit. The jackknife takes the curvature of all
+# sites; a Newton step that of the sites which are left. For logistic regressions with ordinary data the distances are known
+# {cite:p}`rubinstein2026`: a Newton step ends $k d / n^2$ from the refit, the jackknife $(k + d) \sqrt{k d} / n^2$ from
+# the Newton step. What that means for a score is another question: what cross-validation adds to the training loss is its
+# *correction*, and a rung is enough where it misses at most {given}`5 %` of that. Doing nothing misses all of it.
+
+# %% tags=["parameters", "remove-cell"]
+scale = "quick"
+seed = 1
+
+# %% tags=["remove-cell"]
+import time
+
+import numpy as np
+from acvbook import figures, ledger
+from acvbook.studies import phase, tree_jackknife
+
+ledger.begin("17_which_rung", scale, seed)
+paper = scale == "paper"
+rng = np.random.default_rng(seed)
+
+# %% [markdown]
+# ## The map
+# Logistic regressions of {given}`400` rows, by their number of parameters (rows of the table) and the number of rows that a fold
+# leaves out (columns): the cheapest rung that is enough, in the median of several data sets.
+
+# %%
+started, many = time.process_time(), 10 if paper else 3
+dims = [2, 4, 8, 20, 40, 80] if paper else [2, 8, 40]
+left_out = [0.0025, 0.01, 0.03, 0.1, 0.2, 0.33, 0.5]
+cells = phase.regressions(400, dims, left_out, many, rng)
+needed = phase.needed(cells)
+needed.unstack("size")
+
+# %% tags=["hide-input", "remove-output"]
+fig, ax = figures.subplots(figsize=(7.5, 4))
+figures.phases(ax, needed, 400)
+figures.save(fig, "phases")
+
+# %% [markdown]
+# ```{figure} figures/phases.svg
+# :name: fig-phases
+# :alt: Squares over two logarithmic axes: the jackknife is enough in the lower left, a Newton step nearly everywhere, refits at the right and top.
+# The cheapest rung that is enough, {given}`400` rows, median of data sets. Read it from your own two ratios. {verdict}`beyond.phase.transfer`
+# ```
+
+# %% tags=["remove-cell"]
+left, span = phase.spreads(cells, 400)
+ledger.record_table("beyond.phase", left, nothing=span)
+dims = [5, 20, 100] if paper else [5]
+larger = phase.regressions(1000, dims, [0.01, 0.1, 0.33], many, rng)
+ledger.record("beyond.phase.transfer", phase.transferred(needed, 400, larger, 1000))
+ledger.record("beyond.phase.seconds", time.process_time() - started)
+
+# %% [markdown]
+# The map carries over: in data sets of {given}`1000` rows the rung that it names for the same ratios misses at most a tenth of the
+# correction in {value}`beyond.phase.transfer | .0%` of the cells. And the rates hold: over the cells with at most a tenth of either
+# ratio the distances span factors of {value}`beyond.phase.newton baseline | .0f` (Newton step to refit) and
+# {value}`beyond.phase.jackknife baseline | .0f` (jackknife to Newton step); divided by their rates, factors of
+# {value}`beyond.phase.newton | .1f` and {value}`beyond.phase.jackknife | .1f` are left. {verdict}`beyond.phase.newton`
+#
+# A hidden Markov model of {given}`400` steps, single steps left out at random, the shares of the correction that each rung misses:
+
+# %%
+line = phase.of_series(400, [0.005, 0.05, 0.1, 0.2], many, rng)
+line[list(phase.RUNGS)].round(3)
+
+# %% tags=["remove-cell"]
+ledger.record_table("beyond.phase.series", line.loc[40], nothing=1.0)
+
+# %% [markdown]
+# Without a tenth of its steps the jackknife misses {value}`beyond.phase.series.infinitesimal_jackknife | .1%`, a Newton step
+# {value}`beyond.phase.series.newton_step | .1%`.
+#
+# ## TreeCV or the jackknife?
+# The papers bring two families that were never held against each other. A logistic regression can be had in two ways: by stochastic
+# gradient descent, whose folds TreeCV shares out, or at its optimum, whose folds the jackknife expands. Errors are distances
+# from exact folds of the optimum, in standard errors of the score.
+
+# %%
+sizes = [400, 1600, 6400] if paper else [400, 1600]
+both = tree_jackknife.study(sizes, [1, 4, 16], 10, 20 if paper else 3, rng)
+medians = both.groupby(["folds", "n", "way"], sort=False).median()
+medians.unstack("n")
+
+# %% tags=["hide-input", "remove-output"]
+fig, axes = figures.subplots(1, 2, figsize=(9.5, 4), sharey=True)
+for ax, folds in zip(axes, ("10", "n"), strict=True):
+    table = medians.loc[folds].reset_index()
+    figures.errors_by_seconds(ax, table[table.way != "training loss"])
+    ax.set(title=f"{folds} folds")
+axes[0].legend()
+figures.save(fig, "tree_jackknife")
+
+# %% [markdown]
+# ```{figure} figures/tree_jackknife.svg
+# :name: fig-tree-jackknife
+# :alt: Two panels of lines that fall as seconds grow; the jackknife's lies lowest.
+# Error of the score against time, a dot for each number of rows; left ten folds, right leave-one-out.
+# {verdict}`beyond.tree_ij.error`
+# ```
+
+# %% tags=["remove-cell"]
+for folds, id in (("n", "beyond.tree_ij"), ("10", "beyond.tree_ij.ten")):
+    last = tree_jackknife.largest(both, folds)
+    ledger.record_draws(f"{id}.error", last["error"], baseline=last["tree"])
+    ledger.record_draws(f"{id}.tree", last["tree"], baseline=last["none"])
+    ledger.record_draws(f"{id}.price", last["price"])
+
+# %% [markdown]
+# Leave-one-out of the largest data sets: the jackknife is {value}`beyond.tree_ij.error | .0e` standard errors from exact folds,
+# TreeCV at its best {value}`beyond.tree_ij.tree | .2f`; fit and jackknife take {value}`beyond.tree_ij.price | .1f` times the
+# seconds of TreeCV's single epoch. With ten folds the errors are {value}`beyond.tree_ij.ten.error | .2f` and
+# {value}`beyond.tree_ij.ten.tree | .2f`. {verdict}`beyond.tree_ij.ten.error` More epochs do not help: TreeCV learns a chunk
+# once, all epochs in a row, so that the descent ends near the optimum of its last chunk. What TreeCV gives is the score of the
+# descent; of the optimum the jackknife knows more.
+#
+# ## What to take away
+# - Look up the map before you choose a rung, and run `check_result` after.
+# - A learner with an optimum: take a step from it. A learner that only ever passes once over its rows: TreeCV, there is nothing to step from.
