@@ -167,5 +167,8 @@ def ladder(fit: Fit, folds: Folds) -> dict[str, CVResult]:
     """Run all methods, from the cheapest to exact: a `CVResult` for each name.
 
     `compare_methods(*reversed(ladder(...).values()))` is the table of all of them against exact.
+    Before you run it: folds of N / 100 sites of a logistic regression with N / 50 parameters lose
+    less than 5 % of what cross-validation corrects by the jackknife; folds of N / 10 sites by a
+    frozen step, and with N / 10 parameters by a Newton step (the book, chapter 17).
     """
     return {name: method(fit, folds) for name, method in METHODS.items()}
