@@ -130,3 +130,5 @@ for folds, id in (("n", "beyond.tree_ij"), ("10", "beyond.tree_ij.ten")):
 # ## What to take away
 # - Look up the map before you choose a rung, and run `check_result` after.
 # - A learner with an optimum: take a step from it. A learner that only ever passes once over its rows: TreeCV, there is nothing to step from.
+# - Do not rank predictions of rows that were left out one by one: each leans away from its own class {cite:p}`austin2025`, and
+#   `approx_cross_val_predict` warns of it.

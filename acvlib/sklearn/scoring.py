@@ -55,8 +55,8 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
         for fold in list(undefined)[:1]:
             warn(
                 f"{name} of {len(undefined)} of {len(values)} folds is undefined, nan; of fold "
-                f"{fold}: {undefined[fold]:.300}. Of folds of one row, score all that "
-                "approx_cross_val_predict says at once",
+                f"{fold}: {undefined[fold]:.300}. A fold needs several rows, of each class: cv=10, "
+                "say. Scores of single rows, pooled, rank worse than they predict",
                 exceptions.UndefinedMetricWarning,
             )
     return scores

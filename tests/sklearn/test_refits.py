@@ -178,6 +178,7 @@ def test_every_splitter_is_followed(name, cv):
     assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::acvlib.sklearn.PooledScores")
 @pytest.mark.parametrize("name", ["logistic", "balanced", "balanced, two", "iris", "poisson"])
 def test_each_rung_is_nearer_to_refits_row_by_row(name):
     estimator, x, y, settings = fitted(name)
