@@ -70,6 +70,7 @@ ledger.record("beyond.phase.seconds", time.process_time() - started)
 # ratio the distances span factors of {value}`beyond.phase.newton baseline | .0f` (Newton step to refit) and
 # {value}`beyond.phase.jackknife baseline | .0f` (jackknife to Newton step); divided by their rates, factors of
 # {value}`beyond.phase.newton | .1f` and {value}`beyond.phase.jackknife | .1f` are left. {verdict}`beyond.phase.newton`
+# {verdict}`beyond.phase.jackknife`
 #
 # A hidden Markov model of {given}`400` steps, single steps left out at random, the shares of the correction that each rung misses:
 
