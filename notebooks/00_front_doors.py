@@ -342,9 +342,8 @@ for c, result in results.items():
 
 # %% tags=["hide-input"]
 refits = doors.refits(models[2], x, folds, fits[2].params)
-none = acv.no_adjustment(fits[2], folds)
 print(f"2 components by refits: {refits.mean():.4f}")
-doors.near("mixture", results[2].pointwise, refits, none.pointwise)
+doors.near_refits("mixture", results[2], refits)
 
 # %% [markdown]
 # (door-glmhmm)=
@@ -409,10 +408,9 @@ print(f"{model.observed.sum()} frames have some channel, {whole} all three", end
 print(f"loss {result.loss:.4f}")
 
 # %% tags=["hide-input"]
-refits, seen = doors.refits(model, x, folds, fit.params), model.observed
-none = acv.no_adjustment(fit, folds)
-print(f"loss by refits {refits[seen].mean():.4f}")
-doors.near("channels", result.pointwise[seen], refits[seen], none.pointwise[seen])
+refits = doors.refits(model, x, folds, fit.params)
+print(f"loss by refits {refits[model.observed].mean():.4f}")
+doors.near_refits("channels", result, refits, model.observed)
 
 # %% [markdown]
 # (door-hmmlearn)=
@@ -632,8 +630,7 @@ print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")
 # %% tags=["hide-input"]
 refits = doors.without_each(model)  # EM from the start, on the graph without the node
 print(f"loss by refits {np.mean(refits):.4f}")
-none = acv.no_adjustment(cv.fit, cv.folds)
-doors.near("graph", cv.pointwise, refits, none.pointwise)
+doors.near_refits("graph", cv, refits)
 
 # %% [markdown]
 # (door-map)=
@@ -663,8 +660,7 @@ print(f"{len(model.edges)} borders; loss {cv.loss:.4f} of a district that was le
 # %% tags=["hide-input"]
 refits = doors.without_each(model)
 print(f"loss by refits {np.mean(refits):.4f}")
-none = acv.no_adjustment(cv.fit, cv.folds)
-doors.near("map", cv.pointwise, refits, none.pointwise)
+doors.near_refits("map", cv, refits)
 
 # %% [markdown]
 # (door-jax)=
@@ -704,8 +700,7 @@ for fold in cv.folds:  # least squares without the fold
     x, y = data[fold].T
     refits[fold] = (y - line(x)) ** 2 / noise / 2 + np.log(noise) / 2
 print(f"loss by least squares {refits.mean():.5f}")
-none = acv.no_adjustment(cv.fit, cv.folds)
-doors.near("jax", cv.pointwise, refits, none.pointwise)
+doors.near_refits("jax", cv, refits)
 
 # %% [markdown]
 # (door-torch)=
@@ -741,9 +736,8 @@ for fold in cv.folds:
     weights = torch.tensor(acv.folds.weights(200, fold))
     doors.torch_minimum(lambda q, w=weights: w @ losses(q, slice(None)), p)
     refits[fold] = losses(p, torch.tensor(fold)).detach()
-none = acv.no_adjustment(cv.fit, cv.folds)
 print(f"loss {cv.loss:.5f}; by torch's refits {refits.mean():.5f}")
-doors.near("torch", cv.pointwise, refits, none.pointwise)
+doors.near_refits("torch", cv, refits)
 
 # %% [markdown]
 # (door-parquet)=

@@ -15,7 +15,7 @@ from acvlib.trials import NoFiniteOptimum, UnconvergedFit
 
 from ..theorem1 import theorem1
 from . import general, glm_errors, inexact
-from .ladders import some
+from .ladders import some, timed
 
 REFIT = 1e-10  # standard errors: how exact the refits are that certificates are held against
 ROUNDED = 1e-8  # true errors below are those of the refits
@@ -80,12 +80,9 @@ def check(model, folds, method=acv.newton_step, fit=None, exact=None, **options)
     """Certify a method's folds and refit all of them."""
     fit = fit or acv.fit(model, tolerance=1e-9)
     exact = exact or acv.exact(fit, folds, tolerance=REFIT)
-    started = time.process_time()
-    result = method(fit, folds)
-    stepped = time.process_time()
-    certificate = acv.certify(result, **options)
-    seconds = time.process_time() - stepped
-    return Checked(fit, certificate, exact, stepped - started, seconds)
+    result, step_seconds = timed(lambda: method(fit, folds), time.process_time)
+    certificate, seconds = timed(lambda: acv.certify(result, **options), time.process_time)
+    return Checked(fit, certificate, exact, step_seconds, seconds)
 
 
 def both(model, folds, **options):
@@ -174,9 +171,7 @@ def given_table(models, n_folds, rng):
 
 def exact_seconds(model, checked):
     """Processor seconds of exact refits as a user runs them."""
-    started = time.process_time()
-    acv.exact(checked.fit, checked.exact.folds)
-    return time.process_time() - started
+    return timed(lambda: acv.exact(checked.fit, checked.exact.folds), time.process_time)[1]
 
 
 def theorem(model, checked):

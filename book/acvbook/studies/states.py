@@ -112,8 +112,8 @@ def _choices(models):
 def chosen(totals: np.ndarray, sizes: np.ndarray) -> tuple[int, int]:
     """The rows of totals (models, folds) with least sum, and the first within one standard error.
 
-    The error is that of the paired difference over folds, as in `acv.compare_models`; a candidate
-    whose losses are not finite is not chosen.
+    The error is that of the paired difference over folds, `dse_paired` of `acv.compare_models`; a
+    candidate whose losses are not finite is not chosen.
     """
     sums = np.where(np.isfinite(totals).all(axis=1), totals.sum(axis=1), np.inf)
     best = int(np.argmin(sums))
