@@ -53,7 +53,7 @@ figures.save(fig, "phases")
 # ```{figure} figures/phases.svg
 # :name: fig-phases
 # :alt: Squares over two logarithmic axes: the jackknife is enough in the lower left, a Newton step nearly everywhere, refits at the right and top.
-# The cheapest rung that is enough, {given}`400` rows, median of data sets. Read it from your own two ratios. {verdict}`beyond.phase.transfer`
+# The cheapest rung that is enough, {given}`400` rows, median of data sets. Read it from your own two ratios. {verdict}`beyond.phase`
 # ```
 
 # %% tags=["remove-cell"]
