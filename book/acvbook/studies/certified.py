@@ -39,21 +39,24 @@ class Checked(NamedTuple):
         return self.fit.standard_errors_between(self.certificate.result.params, self.exact.params)
 
     @property
+    def seen(self):
+        """Which folds are certified and have a refit."""
+        return self.certificate.certified & self.exact.diagnostics["converged"]
+
+    @property
     def violations(self):
         """Folds whose refit is outside their certificate, by more than the refit's own error."""
-        seen = self.certificate.certified & self.exact.diagnostics["converged"]
         slack = 10 * REFIT
         low, high = self.certificate.loss_interval.T
         outside = (self.exact.fold_losses < low - slack) | (self.exact.fold_losses > high + slack)
         outside |= self.errors > self.certificate.theta_errors + slack
-        return int((outside & seen).sum())
+        return int((outside & self.seen).sum())
 
     @property
     def idle_violations(self):
         """The same for the full fit's params and losses, had they the same bounds."""
-        seen = self.certificate.certified & self.exact.diagnostics["converged"]
         idle = self.fit.standard_errors_between(self.exact.params, self.fit.params)
-        return int((idle > self.certificate.theta_errors + 10 * REFIT)[seen].sum())
+        return int((idle > self.certificate.theta_errors + 10 * REFIT)[self.seen].sum())
 
     @property
     def gap(self):
@@ -294,9 +297,7 @@ def _adversarial(rng):
         "kind": kind,
         "method": method.__name__,
         "folds": len(folds),
-        "certified": int(
-            (checked.certificate.certified & checked.exact.diagnostics["converged"]).sum()
-        ),
+        "certified": int(checked.seen.sum()),
         "violations": checked.violations,
         "idle_violations": checked.idle_violations,
     }
