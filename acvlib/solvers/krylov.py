@@ -81,7 +81,9 @@ def conjugate_gradient(
     for _ in range(max_iterations):
         if not rows.size:
             break
-        product = products.multiply(p, numbers[rows]) + damping * p
+        product = products.multiply(p, numbers[rows])
+        if damping:
+            product = product + damping * p
         found.products += len(rows)
         curved = _dots(p, product)
         last = curved <= 0.0
@@ -96,10 +98,12 @@ def conjugate_gradient(
         xx += alpha * (2.0 * xp + alpha * pp)
         found.residual[rows] = np.sqrt(_dots(r, r)) / size[rows]
         found.norm[rows] = np.sqrt(np.maximum(xx, 0.0))
-        found.decrease[rows] = 0.5 * _dots(found.x[rows], b[rows] + r)
         xp += alpha * pp
         going = ~last & (found.residual[rows] > tolerance[rows])
-        rows, r, p, rz, pp, xp, xx = (each[going] for each in (rows, r, p, rz, pp, xp, xx))
+        ended = rows[~going]
+        if ended.size:
+            found.decrease[ended] = 0.5 * _dots(found.x[ended], b[ended] + r[~going])
+            rows, r, p, rz, pp, xp, xx = (each[going] for each in (rows, r, p, rz, pp, xp, xx))
         z = products.precondition(r, numbers[rows])
         before = rz
         rz = _dots(r, z)
@@ -108,6 +112,7 @@ def conjugate_gradient(
         p += z
         xp *= beta
         pp = rz + beta**2 * pp
+    found.decrease[rows] = 0.5 * _dots(found.x[rows], b[rows] + r)
     return found
 
 
