@@ -147,7 +147,7 @@ def test_m_steps_under_flat_priors_are_hmmlearns(name):
     model = kinds.get(name, GaussianHMM)(complete, 2, sites="sequences", **settings)
     emission = model.emission
     if name == "mixture":
-        model = replace(model, emission=replace(emission, concentration=1.0))
+        model = replace(model, emission=replace(emission, weight_concentration=1.0))
     params = model.initial_params()
     peer = peer_of(model, params).set_params(init_params="", n_iter=1)
     if name in COVARIANCES:

@@ -198,12 +198,11 @@ class HMM(Parameters, Predictions, ModelDefaults):
         """See `ModelDefaults`; those of the emission."""
         _, rows = self.split(params)
         _, whole = self.emission.minus_log_prior(rows)
-        kind = type(self.emission).__name__
         found = {}
         for name, (law, flat, other) in self.emission.without_defaults().items():
             slopes = whole - other.minus_log_prior(rows)[1]
             gradient = self.join(np.zeros(self.chain_prior.shape), slopes)
-            found[f"{name} = {law} of {kind}"] = gradient, f"{name}={flat}"
+            found[f"{name} = {law}"] = gradient, f"{name}={flat}"
         return found
 
     def check_optimum(self, params: np.ndarray) -> None:

@@ -101,9 +101,9 @@ class Categorical(Emission):
     """
 
     n_categories: Annotated[int, Whole(1, MOST)] | None = None
-    concentration: Annotated[float, Real("", least=1.0)] = 1.1
+    emission_concentration: Annotated[float, Real("", least=1.0)] = 1.1
     fixed: Any = field(default=None, repr=False, compare=False)
-    priors = {"concentration": (1.1, 1.001)}
+    priors = {"emission_concentration": (1.1, 1.001)}
     symbols: tuple[float, ...] | None = field(default=None, repr=False)
 
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
@@ -133,7 +133,7 @@ class Categorical(Emission):
 
     def law(self, n_states: int) -> Simplex:
         """Of all rows."""
-        return self._law(n_states, self.n_categories, self.concentration, self.fixed)
+        return self._law(n_states, self.n_categories, self.emission_concentration, self.fixed)
 
     def state_shape(self, n_channels: int):
         return 1, self.n_categories

@@ -29,12 +29,12 @@ class MixtureParams(NamedTuple):
 @declared
 @dataclass(frozen=True, repr=False)
 class Mixture(Emission):
-    """Of n_components each; weights ~ Dirichlet(concentration, ...)."""
+    """Of n_components each; weights ~ Dirichlet(weight_concentration, ...)."""
 
     n_components: Annotated[int, Whole(1, MOST)] = 2
     component: Emission = field(default_factory=Gaussian)
-    concentration: Annotated[float, Real("", least=1.0)] = 1.1
-    priors = {"concentration": (1.1, 1.001)}
+    weight_concentration: Annotated[float, Real("", least=1.0)] = 1.1
+    priors = {"weight_concentration": (1.1, 1.001)}
 
     def __post_init__(self):
         part = self.component
@@ -68,7 +68,7 @@ class Mixture(Emission):
 
     def law(self, n_states: int) -> Simplex:
         """Of the weights."""
-        return self._law(n_states, self.n_components, self.concentration)
+        return self._law(n_states, self.n_components, self.weight_concentration)
 
     def kept(self, n_states: int, n_channels: int):
         inner = self.component.kept(n_states * self.n_components, n_channels)
