@@ -466,13 +466,6 @@ def two_regimes(rng, n=6, length=40):
     return found
 
 
-def test_restarts_take_the_best():
-    rng = np.random.default_rng(12)
-    model = AutoRegressiveHMM(two_regimes(rng), 2)
-    start = em.restarts(model, np.random.default_rng(1), 1).objectives[-1]
-    assert em.restarts(model, np.random.default_rng(1), 3).objectives[-1] <= start
-
-
 def test_em_says_what_it_cannot_do():
     rng = np.random.default_rng(13)
     model = AutoRegressiveHMM(two_regimes(rng, 3, 20), 2)
@@ -526,7 +519,7 @@ def test_curvature_without_active_states_is_close():
     """Leaving out pairs below the threshold changes a product by less than that share of it."""
     rng = np.random.default_rng(16)
     model = AutoRegressiveHMM(two_regimes(rng), 2)
-    params = em.restarts(model, rng, 1).params
+    (params,) = model.restart_points(rng, 1)
     posterior, v = hidden_states(model, params, np.ones(6)), rng.normal(size=(2, len(params)))
     products = Products([Curvature(posterior)])
     fine, rough = (kind.multiply(v, np.zeros(2, int)) for kind in (products, products.rough))

@@ -239,7 +239,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
-        """K-means of observed frames that weigh; sticky transitions. See `em.restarts`.
+        """K-means of observed frames that weigh; sticky transitions.
 
         Clusters are states in the order that makes their path likeliest under `fixed`.
         """

@@ -1,4 +1,4 @@
-"""Maximum a posteriori by expectation maximisation, from K-means starts, all sequences together.
+"""Maximum a posteriori by expectation maximisation, of all sequences together.
 
 The E-step is `HiddenStates`. The M-step is the emission's `maximise`: in closed form (means and
 variances in turn: Meng and Rubin 1993), or by Newton's method; networks have none: `fit` climbs by
@@ -12,10 +12,10 @@ import numpy as np
 from joblib import delayed
 
 from ...checks import NotFinite, warn
-from ...declared import Count, NonNegative, Real, Rng, Whole, declared
+from ...declared import NonNegative, Real, Whole, declared
 from ...model import AModel
 from ...parallel import threads
-from ...trials import FAILURES, AllFailed, reasons
+from ...trials import FAILURES
 from .posterior import HiddenStates, hidden_states
 
 Iterations = Annotated[int, Whole(2)]
@@ -60,56 +60,29 @@ def expectation_maximisation(
     TypeError : the emission has no closed-form M-step
     ValueError : something is held
     """
-    _check(model)
+    emission = getattr(model, "emission", None)
+    if getattr(emission, "maximise", None) is None:
+        name = type(emission).__name__
+        raise TypeError(f"{name} has no closed-form M-step: use fit(), by L-BFGS")
+    if model.held is not None:
+        raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
     result = _climb(model, start, max_iterations, tolerance)
     _warn(result)
     return result
-
-
-@declared
-def restarts(
-    model: AModel,
-    rng: Rng,
-    n_restarts: Count = 10,
-    max_iterations: Iterations = MAX_ITERATIONS,
-    tolerance: NonNegative = TOLERANCE,
-) -> EMResult:
-    """The best of several runs from K-means starts, all but the first on a random half of the data.
-
-    Runs go through joblib's threads; warnings are those of the best, and `UnconvergedEM` of runs
-    that failed. Raises AllFailed where all did.
-    """
-    _check(model)
-    runs = _runs(model, model.starting_points(rng, n_restarts), max_iterations, tolerance)
-    rejected = [(n, repr(run)) for n, run in enumerate(runs) if isinstance(run, FAILURES)]
-    ended = [run for run in runs if isinstance(run, EMResult)]
-    if not ended:
-        raise AllFailed(f"EM fails from every start. {reasons(rejected)}")
-    if rejected:
-        warn(f"EM fails from starts {reasons(rejected)}", UnconvergedEM)
-    best = min(ended, key=lambda run: run.objectives[-1])
-    _warn(best)
-    return best
 
 
 def climbed(model: Any, starts: list[np.ndarray]) -> list[np.ndarray]:
     """Where EM ends from each start; the start itself where it fails, or fits no such model."""
     if not model.restarts_climbed:
         return starts
-    pairs = zip(starts, _runs(model, starts), strict=True)
-    return [start if isinstance(run, FAILURES) else run.params for start, run in pairs]
 
-
-def _runs(model, starts, *settings):
-    """What EM finds from each start, or the error that it meets."""
-
-    def run(start: np.ndarray):
+    def end(start: np.ndarray):
         try:
-            return _climb(model, start, *settings)
-        except FAILURES as error:
-            return error
+            return _climb(model, start).params
+        except FAILURES:
+            return start
 
-    return threads()(delayed(run)(start) for start in starts)
+    return threads()(delayed(end)(start) for start in starts)
 
 
 def _climb(model, params, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
@@ -132,15 +105,6 @@ def m_step(hidden: HiddenStates) -> np.ndarray:
     model = hidden.model
     rows = model.emission.maximise(hidden.rows, hidden.expected)
     return model.packed(model.chain_prior.rows(hidden.counts), rows)
-
-
-def _check(model):
-    emission = getattr(model, "emission", None)
-    if getattr(emission, "maximise", None) is None:
-        name = type(emission).__name__
-        raise TypeError(f"{name} has no closed-form M-step: use fit(), by L-BFGS")
-    if model.held is not None:
-        raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
 
 
 def _warn(result):
