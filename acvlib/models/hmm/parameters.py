@@ -194,7 +194,7 @@ class Parameters:
     def kept_in_states(self: Any) -> np.ndarray:
         """(K, d) which of the states' own parameters are free."""
         kept = self.emission.kept(self.n_states, self.n_channels)
-        size = np.prod(self.emission.state_shape(self.n_channels))
+        size = self.emission.state_size(self.n_channels)
         return np.ones((self.n_states, size), bool) if kept is None else kept
 
     @cached_property

@@ -42,8 +42,8 @@ class Poisson(Emission):
         check_codes(x)
         return x
 
-    def state_shape(self, n_channels: int):
-        return 1, n_channels
+    def state_size(self, n_channels: int):
+        return n_channels
 
     def unpack(self, rows: np.ndarray, n_channels: int):
         return PoissonParams(np.exp(rows))
@@ -74,10 +74,7 @@ class Poisson(Emission):
         sums, seen = expected
         return sums - seen * np.exp(rows)
 
-    def information(self, rows: np.ndarray, expected: Any, prior: bool):
-        curvature = (expected[1] + prior * self.rate_prior[1]) * np.exp(rows)
-        matrices = curvature[:, :, None] * np.eye(rows.shape[1])
-        return matrices[:, :0], matrices
+    information = Emission.by_complex_step
 
     def maximise(self, rows: np.ndarray, expected: Any):
         sums, seen = expected
@@ -135,8 +132,8 @@ class Categorical(Emission):
         """Of all rows."""
         return self._law(n_states, self.n_categories, self.emission_concentration, self.fixed)
 
-    def state_shape(self, n_channels: int):
-        return 1, self.n_categories
+    def state_size(self, n_channels: int):
+        return self.n_categories
 
     def kept(self, n_states: int, n_channels: int):
         return self.law(n_states).kept
@@ -170,10 +167,9 @@ class Categorical(Emission):
         law = self.law(len(rows))
         return law.score(expected, np.exp(law.log_p(rows)))
 
-    def information(self, rows: np.ndarray, expected: Any, prior: bool):
+    def information(self, rows: np.ndarray, expected: Any):
         law = self.law(len(rows))
-        counts = expected + prior * law.pseudo_counts
-        matrices = law.information(counts, np.exp(law.log_p(rows)))
+        matrices = law.information(expected, np.exp(law.log_p(rows)))
         return matrices[:, :0], matrices
 
     def maximise(self, rows: np.ndarray, expected: Any):
