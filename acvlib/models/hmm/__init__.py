@@ -20,7 +20,7 @@ from ...inference import chain
 from ...model import ModelDefaults
 from ...weighting import Weights
 from .derivatives import HMMDerivatives
-from .em import climbed
+from .em import climbed, in_order, k_means, nearest
 from .emissions import Emission, Gaussian
 from .frames import Frames, check_channels, make_frames, read_sequences
 from .parameters import HMMParams, Parameters
@@ -32,7 +32,6 @@ from .posterior import (
     heldout_loss,
     hidden_states,
 )
-from .starts import in_order, k_means, nearest
 
 IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
 SMALL = 1e-300  # the spread of what is the same in all states

@@ -136,11 +136,19 @@ class Curvature:
         s[first] += in_state @ tangent[:, 0].T
         return self._moved_score(s, tangent[:, 1:].transpose(1, 2, 0), left_out)
 
-    def of_fields(self, fields: np.ndarray) -> np.ndarray:
-        """How the expected score (B, D) moves where log-densities move by fields (B, M, K)."""
+    def lost(self, left_out: np.ndarray) -> np.ndarray:
+        """What dF/dparams gains where frames lose shares (B, M) of their weight: (B, D)."""
+        hidden = self.hidden
         pairs, *_ = self._active
-        s = np.ascontiguousarray(fields[:, pairs.frame, pairs.state].T)
-        return self._moved_score(s, np.zeros((*self.hidden.p[1:].shape, len(fields))))
+        each = hidden.step_weights[:, None] * np.nan_to_num(hidden.log_density, neginf=0.0)
+        s = left_out.T[pairs.frame] * each[pairs.frame, pairs.state, None]
+        moved = self._moved_score(s, np.zeros((*hidden.p[1:].shape, len(left_out))))
+        emission = self.model.emission
+        for share, out in zip(left_out, moved, strict=True):
+            expected = emission.expected(hidden.rows, hidden.frames, share[:, None] * hidden.mass)
+            slopes = emission.slopes(hidden.rows, expected)
+            out += self.model.join(np.zeros(hidden.p.shape), slopes)
+        return moved
 
     def _moved_score(self, s, tau, left_out=()):
         """How the expected score moves where potentials of states and moves do by s and tau."""

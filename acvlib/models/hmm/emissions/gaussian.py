@@ -218,7 +218,9 @@ class Gaussian(Standardised):
     def slopes(self, rows: np.ndarray, expected: Any):
         P, weights = self._parts(rows)
         i, j = self._places
-        squares, met = expected.near(weights)
+        squares, met = expected.squares, expected.met
+        if np.iscomplexobj(rows):
+            squares, met = expected.moved(weights - expected.weights)
         by_spread = self._by_spread(P, (squares @ P)[:, i, j], expected.count[:, i])
         by_weights = P @ P.swapaxes(1, 2) @ met
         return np.hstack([by_spread, by_weights.reshape(len(rows), -1)])

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from ....declared import Real, Whole, declared
+from ..em import k_means
 from ..frames import Frames
 from ..parameters import Simplex, log_softmax
-from ..starts import k_means
 from .base import Emission, alone, in_rows, likely, numpy_of
 from .gaussian import Gaussian
 

@@ -115,11 +115,8 @@ class Moments:
             met.append(weighted.T @ frames.design)
         return np.array(squares), np.array(met)
 
-    def near(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same without the frames, which rounds where gaps become much smaller."""
-        move = weights - self.weights
-        if not move.any():
-            return self.squares, self.met
+    def moved(self, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same of W + move, without the frames: it rounds where gaps become much smaller."""
         gram = self.gram[:, 0] if self._has_lags else self.gram[:, :, 0]
         met = self.met - (move @ gram if self._has_lags else move * gram)
         return self.squares - move @ self.met.swapaxes(1, 2) - met @ move.swapaxes(1, 2), met
