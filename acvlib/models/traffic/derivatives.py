@@ -70,8 +70,7 @@ class TrafficDerivatives(Derivatives):
         data, weights, smoothed = self._smooth(params, weights)
         quiet, event = data.emission.log_density[:, :, 0]
         tables = data.transition[:, :, 0], *data.emission.score_tables(), event - quiet
-        messages = np.hstack(smoothed.messages)
-        cross, *moved = _tangents(self._classes.of_site, weights, messages, *tables)
+        cross, *moved = _tangents(self._classes.of_site, weights, *smoothed.messages, *tables)
         second = data.hessian(smoothed.event, smoothed.statistics)[..., 0]
         second += data.gradient(*moved, whole=0.0)[:, :N_PARAMS]
         cross[~self.model.observed] = 0.0
@@ -86,7 +85,8 @@ class TrafficDerivatives(Derivatives):
             Emission(self._classes, params[None]), params[None], total, self.n_sites
         )
         factor = np.ones((self.n_sites + 1, 2))  # the first: a site before the series
-        factor[1:] = np.ascontiguousarray(data.scaled[:, :, 0].T)[self._classes.of_site]
+        table = np.ascontiguousarray(data.scaled[:, :, 0].T)
+        np.take(table, self._classes.of_site, axis=0, out=factor[1:], mode="clip")  # the fast one
         factor[1:][weights == 0.0] = 1.0
         if not np.isin(weights, (0.0, 1.0)).all():
             factor[1:] **= weights[:, None]
@@ -94,7 +94,7 @@ class TrafficDerivatives(Derivatives):
         ends = np.array([0, len(factor)])
         gamma, filtered, ahead, norm = passes(factor, ends, transition, data.start[:, 0])
         in_event = gamma[:, 1]
-        moves = transition[0, 1] * (filtered[:-1, 0] * ahead[1:, 1]).sum()
+        moves = transition[0, 1] * (filtered[:-1, 0] @ ahead[1:, 1])
         statistics = np.array([in_event[0], in_event[-1], moves, in_event[:-1].sum()])
         event = self._totals(weights * in_event[1:])
         log_z = np.log(norm).sum(keepdims=True)
@@ -206,11 +206,11 @@ def _refuse_beyond(params):
 
 
 @jit
-def _tangents(classes, weights, messages, transition, quiet, ratio, contrast):
+def _tangents(classes, weights, past, ahead, transition, quiet, ratio, contrast):
     """Derivatives in all parameters of what one weighting's `two_state.smooth` gives.
 
     d2 log Z / dw_t dparams (T, WIDTH), and the derivatives of `Smoothed.event` (n_classes, WIDTH)
-    and of `Smoothed.statistics` (4, WIDTH), of which `messages` are the fold's.
+    and of `Smoothed.statistics` (4, WIDTH); past and ahead (T, 2) are its `messages`.
 
     quiet and ratio (n_classes, WIDTH): gradients of log emission 0, and of the logarithm of the
     ratio of both emissions, whose values are contrast (n_classes,); transition (2, 2).
@@ -222,8 +222,8 @@ def _tangents(classes, weights, messages, transition, quiet, ratio, contrast):
     cross[0, TO0] = -stay0
     cross[0, TO1] = stay1
     for t in range(len(classes)):
-        p0 = messages[t, 0]
-        p1 = messages[t, 1]
+        p0 = past[t, 0]
+        p1 = past[t, 1]
         inverse = 1.0 / ((stay0 * p0 + leave1 * p1) * (leave0 * p0 + stay1 * p1))
         slope = (stay1 - leave0) * p0 * p1 * inverse
         for i in range(WIDTH):
@@ -235,7 +235,10 @@ def _tangents(classes, weights, messages, transition, quiet, ratio, contrast):
     last, moves, in_event = np.zeros((3, WIDTH))
     for t in range(len(classes) - 1, -1, -1):
         c = classes[t]
-        p0, p1, v0, v1 = messages[t]
+        p0 = past[t, 0]
+        p1 = past[t, 1]
+        v0 = ahead[t, 0]
+        v1 = ahead[t, 1]
         reach = leave0 * p0 + stay1 * p1
         gamma = reach * v1
         spread = gamma * (stay0 * p0 + leave1 * p1) * v0
@@ -256,6 +259,7 @@ def _tangents(classes, weights, messages, transition, quiet, ratio, contrast):
         moves[TO1] -= turn * leave1
         x[TO0] += enter - leave0
         x[TO1] += remain - stay1
-    p0, p1, v0, v1 = messages[0]
+    p0, p1 = past[0]
+    v0, v1 = ahead[0]
     first = p0 * (stay0 * v0 + leave0 * v1) * p1 * (leave1 * v0 + stay1 * v1) * (cross[0] + x)
     return cross[1:], event, np.stack((first, last, moves, in_event + first - last))
