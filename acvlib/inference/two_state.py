@@ -51,7 +51,6 @@ class Smoothed(NamedTuple):
     statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
     density: Any = None  # p(x_t | kept) of left-out sites, as emissions scale
     variance: Any = None  # (N_PARAMS, N_PARAMS, B): of the score, where that is handed in
-    messages: Any = None  # of one fold: P(z_t-1 | past), P(x_t.. | z_t) / P(x_t.. | past), (T, 2)
 
 
 def smooth(
