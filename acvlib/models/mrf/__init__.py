@@ -4,7 +4,6 @@ log p(x, z) = sum_t s_t log Poisson(x_t; exposure_t rate[z_t]) + coupling sum_ed
               - log Z(coupling)
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ...checks import LARGEST, MOST, check_kind, check_whole, in_order_of, read_only, real_array
+from ...checks import LARGEST, MOST, check_whole, read_only, real_array
 from ...declared import AnyNumber, Is, Params, Rng, declared
 from ...folds import Fold
 from ...folds import weights as fold_weights
@@ -23,14 +22,9 @@ from ...inference import graph
 from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
 from ...weighting import FactorWeights, Weights, check, drop_latents, keep_latents, sample_weights
-from .areas import column_of, neighbours, read_features, shapes_of
 from .derivatives import MRFDerivatives
 
 EMPTY = 1e-6  # expected sites or counts of a state up to which its rate is not identified
-
-
-class Islands(UserWarning):
-    """Some areas of a map have no neighbours, so that their states are independent."""
 
 
 class EmptyState(NoFiniteOptimum):
@@ -107,42 +101,6 @@ class HiddenMRF(ModelDefaults):
             exposure=read_only(exposure),
             sample_weight=weights,
         )
-
-    @classmethod
-    def from_map(
-        cls,
-        areas: Any,
-        counts: str,
-        coupling: float,
-        n_states: int = 2,
-        exposure: Any = None,
-        contiguity: str = "queen",
-        **settings: Any,
-    ) -> "HiddenMRF":
-        """Return the model of the areas of a map, a GeoDataFrame or the path of a GeoJSON file.
-
-        Sites are its rows. counts, exposure: names of columns; or exposure (n,), by name where it
-        is a Series beside a frame, as is sample_weight. contiguity: "queen", neighbours share a
-        point of their borders; "rook", a stretch. Coordinates may be of any kind; what is apart by
-        a millionth of the size of the smaller area touches. Warns of areas without
-        neighbours; other settings are those of the model.
-        Raises ValueError naming a row without a number or a polygon, and two that are the same.
-        """
-        check_kind("counts", counts, str)
-        features = read_features(areas)
-        edges = neighbours(shapes_of(features), contiguity)
-        alone = np.setdiff1d(np.arange(len(features)), edges)
-        if alone.size:
-            islands = f"{alone.size} areas have no neighbours, such as those of rows {alone[:5]}"
-            remedy = "true islands, or outlines that were simplified one by one?"
-            warnings.warn(f"{islands}: {remedy}", Islands, stacklevel=2)
-        if isinstance(exposure, str):
-            exposure = column_of(features, exposure)
-        settings["exposure"] = exposure
-        for name in settings.keys() & {"exposure", "sample_weight"}:
-            aligned = in_order_of(getattr(areas, "index", None), name, settings[name])
-            settings[name] = aligned.to_numpy() if hasattr(aligned, "to_numpy") else aligned
-        return cls(column_of(features, counts), edges, coupling, n_states, **settings)
 
     @property
     def n_sites(self) -> int:
