@@ -612,19 +612,20 @@ doors.near("crfsuite", cv.losses[0], refits, none.losses[0])
 # %% [markdown]
 # (door-graph)=
 # ## A graph
-# `HiddenMRF` takes edges, a networkx graph (data by node as a dict or a Series), or an adjacency matrix, dense or sparse. A
+# `HiddenMRF` takes edges, a networkx graph (data by node as a Series), or an adjacency matrix, dense or sparse. A
 # graph that is too wide for exact sums is refused when the model is made, with its width.
 #
 # {verdict}`beyond.doors.graph.ratio`
 
 # %%
 import networkx
+import pandas as pd
 
 from acvlib.models import HiddenMRF
 
 families = networkx.florentine_families_graph()  # who married into whom
 rates = {name: 12 if "Medici" in {name, *families[name]} else 3 for name in families}
-visits = {name: rng.poisson(rate) for name, rate in rates.items()}
+visits = pd.Series({name: rng.poisson(rate) for name, rate in rates.items()})
 model = HiddenMRF(visits, families, coupling=0.3)
 cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(model.n_sites))
 print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")

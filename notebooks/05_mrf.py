@@ -64,7 +64,7 @@ print(june, may, toy, sep="\n")
 # %% tags=["hide-input"]
 fields = {beta: mrf.every_rung(june, beta, folds) for beta in betas}
 elimination = fields[0.1].model.elimination
-print(f"width {elimination.width}, {elimination.start[-1]:,} entries in all tables")
+print(f"width {elimination.width}, {elimination.columns.sum():,} entries in all tables")
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 3, figsize=(10, 4.6))

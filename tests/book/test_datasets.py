@@ -124,7 +124,7 @@ def test_the_map_of_the_stand_in_is_as_narrow():
     data = datasets.simulate_philadelphia(np.random.default_rng(0))
     assert graph.eliminate(384, data.edges, 2).width <= 15
     shapes = geopandas.GeoSeries([shapely.Polygon(*rings) for rings in data.outlines])
-    assert np.array_equal(graph.edges_of(neighbours(shapes)), data.edges)
+    assert np.array_equal(graph.check_edges(neighbours(shapes), 384), data.edges)
 
 
 @needs_real_data
@@ -133,7 +133,7 @@ def test_real_files_are_as_described():
     assert june.counts.sum() == 3578
     assert graph.eliminate(384, june.edges, 2).width == 15
     tracts = geopandas.read_file(DATA / "philadelphia" / "tracts_2010.geojson")
-    assert np.array_equal(graph.edges_of(neighbours(tracts)), june.edges)
+    assert np.array_equal(graph.check_edges(neighbours(tracts), 384), june.edges)
     assert 1.29 < june.aspect < 1.31  # 40 degrees north
     with pytest.raises(KeyError, match="no column 'crimes'.*violent_2015_06"):
         datasets.load_philadelphia("crimes")

@@ -80,12 +80,13 @@ for loss, y in (("ranking", table(N)), ("contrastive", THREES * 1.0)):
 COUNTS = Draw(lambda rng: (rng.poisson(5 + 5 * HALVES) + THREES).astype(np.int64))
 MAP = {"counts": COUNTS, "edges": GRID, "coupling": 0.25}
 NAMED = odd.kinds("refuse", pandas=odd.pandas)  # names beside edges of places
-EXPOSURE = odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a, pandas=odd.pandas)
+BY_PLACE = odd.kinds("same", pandas=lambda a: pd.Series(a)[::-1])  # lined up by their numbers
+EXPOSURE = odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a) | BY_PLACE
 model(
     "HiddenMRF",
     models.HiddenMRF,
     MAP | {"n_states": 2},
-    less="counts: too short, too long, dict",  # a dict has names
+    less="counts: too short, too long",
     counts=NAMED,
 )
 model(
@@ -93,9 +94,9 @@ model(
     models.HiddenMRF,
     MAP | {"exposure": 1.0 + THREES} | COUNTED,
     only="exposure sample_weight",
-    less="exposure: None, tiny, huge, dict; sample_weight: dict",
+    less="exposure: tiny, huge",
     exposure=EXPOSURE,
-    sample_weight=NAMED,
+    sample_weight=BY_PLACE,
 )
 
 
