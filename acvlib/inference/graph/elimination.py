@@ -41,8 +41,8 @@ class EliminationOrder(NamedTuple):
     columns: np.ndarray  # (n,)
     start: np.ndarray  # (2 n,), where the entries of a product begin in the vector
     message: np.ndarray  # (n + 1,), where messages begin; last: the size of the vector
-    factor: np.ndarray  # (2 n + 1,), where the factors of a product begin in `index`
-    index: np.ndarray  # where a factor begins in `entries`
+    factor: np.ndarray  # (2 n + 1,), where the factors of a product begin in `begin`
+    begin: np.ndarray  # where a factor begins in `entries`
     entries: np.ndarray  # the place in the vector of a factor's number, for each of its product's
 
     @property

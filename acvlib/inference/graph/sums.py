@@ -101,11 +101,11 @@ def _distribute(t, numbers, found, wanted):
 def _multiply(t, product, numbers, out):
     """out = the product of its factors, entry by entry."""
     first = t.factor[product]
-    entries = t.entries[t.index[first] : t.index[first + 1]]
+    entries = t.entries[t.begin[first] : t.begin[first + 1]]
     for i in range(len(out)):
         out[i] = numbers[entries[i]]
     for f in range(first + 1, t.factor[product + 1]):
-        entries = t.entries[t.index[f] : t.index[f + 1]]
+        entries = t.entries[t.begin[f] : t.begin[f + 1]]
         for i in range(len(out)):
             out[i] *= numbers[entries[i]]
 
@@ -114,6 +114,6 @@ def _multiply(t, product, numbers, out):
 def _sum(t, product, joint, found):
     """The adjoint of `_multiply`: sum a table over what each factor does not touch."""
     for f in range(t.factor[product], t.factor[product + 1]):
-        entries = t.entries[t.index[f] : t.index[f + 1]]
+        entries = t.entries[t.begin[f] : t.begin[f + 1]]
         for i in range(len(joint)):
             found[entries[i]] += joint[i]

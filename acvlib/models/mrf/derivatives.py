@@ -24,11 +24,11 @@ class MRFDerivatives(Derivatives):
         """(F, dF/dparams (K,)); of complex params, too."""
         model = self.model
         factor = model.factors(weights)
-        potentials = model.potentials(model.log_densities.unchecked(model, params), factor)
-        log_z, sums = graph.collect(*potentials, model.elimination)
+        node, edge = model.potentials(model.log_densities.unchecked(model, params), factor)
+        log_z, sums = graph.collect(node, edge, model.elimination)
         gamma, _ = graph.distribute(sums, model.elimination)
         expected = np.exp(params) * ((factor.observation * model.exposure) @ gamma)
-        return -log_z, expected - (factor.observation * model.counts) @ gamma
+        return -float(log_z.real), expected - (factor.observation * model.counts) @ gamma
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
         """d2F/dparams2 (K, K)."""
