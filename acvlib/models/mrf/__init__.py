@@ -22,7 +22,7 @@ from ...folds import weights as fold_weights
 from ...inference import graph
 from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
-from ...weighting import FactorWeights, Weights, check, drop_latents, keep_latents, sample_weights
+from ...weighting import FactorWeights, Weights, check, drop_latents, keep_latents, site_weights
 from .areas import column_of, neighbours, read_features, shapes_of
 from .derivatives import MRFDerivatives
 
@@ -92,8 +92,8 @@ class HiddenMRF(ModelDefaults):
         usable = (exposure > 0) & (exposure <= LARGEST)
         remedy = "must be > 0 and finite: drop the site, or merge it with a neighbour"
         _refuse("exposure", exposure, ~usable, remedy)
-        weights = sample_weights(weights, n_sites)
-        weighed = counts[np.broadcast_to(weights, n_sites) > 0.0]
+        weights = site_weights(weights, n_sites)
+        weighed = counts[weights > 0.0]
         if not weighed.any():
             zeros = f"all {len(weighed)} counts are 0 where sample_weight is not"
             raise ValueError(f"{zeros}: their rate's logarithm is not finite")
@@ -157,7 +157,7 @@ class HiddenMRF(ModelDefaults):
     @cached_property
     def observed(self) -> np.ndarray:
         """(n,) False where the sample weight is 0."""
-        return np.broadcast_to(self.sample_weight, self.n_sites) > 0.0
+        return self.sample_weight > 0.0
 
     @cached_property
     def elimination(self) -> graph.EliminationOrder:

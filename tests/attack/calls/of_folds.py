@@ -85,12 +85,11 @@ add("Folds.indicator", lambda n_sites: Folds(THREE).indicator(n_sites), {"n_site
 # weighting
 
 add("weighting.check", weighting.check, {"weights": np.ones(N), "n_sites": N}, only="weights")
-for weights_of in (weighting.sample_weights, weighting.site_weights):
-    add(
-        f"weighting.{weights_of.__name__}",
-        weights_of,
-        {"values": eighths(N), "n_sites": N},
-        only="values",
-        values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all
-        | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
-    )
+add(
+    "weighting.site_weights",
+    weighting.site_weights,
+    {"values": eighths(N), "n_sites": N},
+    only="values",
+    values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all
+    | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
+)
