@@ -96,23 +96,16 @@ def leave_future_out(
 @declared
 def leave_group_out(
     labels: Any,
-    lengths: Sequence[int] | None = None,
     observed: Flags = None,
     per_fold: Count = 1,
     rng: Rng | None = None,
 ) -> Folds:
     """Omit all sites of a group (an individual, a session, a class), a fold for each.
 
-    labels: of each site, or, given the lengths (of sequences, in sites), of each sequence: several
-    sessions of an individual have its label. per_fold: how many groups are omitted together, in
-    the order of their labels, or as drawn by `rng`.
+    labels: of each site; those of sequences are np.repeat(labels, lengths). per_fold: how many
+    groups are omitted together, in the order of their labels, or as drawn by `rng`.
     """
     numbers, names = numbered("labels", labels)
-    if lengths is not None:
-        sizes = as_fold(lengths, "lengths")
-        if sizes.shape != numbers.shape or (sizes < 1).any():
-            raise ValueError(f"{len(sizes)} lengths of {len(numbers)} labels: one above 0 for each")
-        numbers = np.repeat(numbers, sizes)
     sites = Known.of(len(numbers), observed).numbers
     sites = sites[np.argsort(numbers[sites], kind="stable")]
     parts = np.split(sites, np.flatnonzero(np.diff(numbers[sites])) + 1)

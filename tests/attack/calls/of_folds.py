@@ -42,7 +42,7 @@ NAMES += "dates, huge, inf, minus inf"
 add(
     "folds.leave_group_out",
     folds.leave_group_out,
-    {"labels": THIRDS, "lengths": np.ones(N, int), "observed": SEEN, "per_fold": 2, "rng": 5},
+    {"labels": THIRDS, "observed": SEEN, "per_fold": 2, "rng": 5},
     less=f"labels: {NAMES}",
 )
 add(
