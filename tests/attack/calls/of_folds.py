@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.model_selection import KFold
 
 from acvlib import folds, weighting
 from acvlib.folds import Folds
@@ -54,10 +55,9 @@ add(
 add(
     "folds.from_splitter",
     lambda rows, **a: folds.from_splitter(X=rows, **a),
-    {"cv": 3, "rows": table(N, 2), "observed": SEEN},
+    {"cv": KFold(3), "rows": table(N, 2), "observed": SEEN},
     is_folds,
-    less="cv: one",
-    cv=odd.COUNT,
+    only="rows observed",
     instead={
         "rows": odd.only(odd.TABLE, "None", "zero axes", "empty", "list")
         | odd.kinds("same", pandas=pd.DataFrame)
