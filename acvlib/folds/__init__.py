@@ -197,7 +197,8 @@ def from_splitter(
 
 def pairs_of(cv: Any) -> list:
     """List pairs (training set, test set); ValueError names what is none."""
-    pairs = list(cv) if hasattr(cv, "__iter__") and getattr(cv, "ndim", 1) else [cv]
+    several = hasattr(cv, "__iter__") and not hasattr(cv, "keys") and getattr(cv, "ndim", 1) != 0
+    pairs = list(cv) if several else [cv]
     for number, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             expected = "a pair (training set, test set); of folds, make acv.Folds, as by k_fold"
