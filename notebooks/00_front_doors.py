@@ -521,8 +521,8 @@ doors.exact("decode", [*gaps[0], *gaps[1], score], 0.0)
 # %% [markdown]
 # (door-panel)=
 # ## Panels: individuals with several sessions
-# `folds.leave_group_out` leaves out all sequences of an individual, given a label of each, or all their time steps, given the
-# lengths, too. Sequences may weigh more than once by `sample_weight`.
+# `folds.leave_group_out` leaves out all sequences of an individual, given a label of each, or all their time steps, given a
+# label of each step, as by `np.repeat(labels, lengths)`. Sequences may weigh more than once by `sample_weight`.
 #
 # {verdict}`beyond.doors.panel.ratio`
 

@@ -15,7 +15,7 @@ from ..checks import real_array
 from ..declared import Count, Flag, Is, Params, Rng, declared
 from ..derivatives import Derivatives
 from ..folds import Fold, Folds
-from ..folds.checks import observed_mask
+from ..folds.folds import Known
 from ..model import ModelDefaults
 from ..parallel import pieces
 from ..solvers.inverse import DenseFolds, DenseHessian
@@ -61,7 +61,7 @@ class AdaptedModel(ModelDefaults):
 
     def __post_init__(self):
         if self.observed is not None:
-            object.__setattr__(self, "observed", observed_mask(self.n_sites, self.observed))
+            object.__setattr__(self, "observed", Known.of(self).observed)
         if not self.initial_params().size:
             raise ValueError(f"start holds no number: {self.start!r:.60}")
         check_functions(self)

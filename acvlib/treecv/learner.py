@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checks import in_order_of, one_line, real_array
 from ..extras import require
-from ..folds.checks import as_set
+from ..folds.folds import as_set
 from ..parallel import pieces
 
 LOOKED_AT = 2**21  # numbers at once, 16 MB, so that a mapped file need not be in memory

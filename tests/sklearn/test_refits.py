@@ -219,18 +219,6 @@ def test_estimators_that_chose_their_penalty_count_as_what_they_chose(chosen, y,
     assert_allclose(ours["test_score"], same, rtol=1e-5)
 
 
-def test_rates_weighted_by_their_exposure_equal_counts_with_an_offset():
-    model = PoissonRegressor(alpha=0.0, **TIGHT).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
-    params = {"sample_weight": EXPOSURE}
-    settings = {"params": params, "method": "exact"}
-    ours = acv.approx_cross_validate(model, X, COUNTS / EXPOSURE, **settings)["cv_result"]
-    design = ours.fit.model.design
-    for fold, refit in zip(ours.folds, ours.params, strict=True):
-        left = np.delete(np.arange(len(X)), fold)  # where eta has the offset log(exposure)
-        slopes = EXPOSURE[left] * np.exp(design[left] @ refit) - COUNTS[left]
-        assert_allclose(slopes @ design[left], 0.0, atol=1e-4)
-
-
 def test_a_sparse_x_too_large_to_be_dense_is_reduced_to_its_rows_or_refused(monkeypatch):
     model, x, y, settings = fitted("wide, sparse")
     expected = acv.approx_cross_validate(model, x, y, **settings)["test_neg_log_loss"]
