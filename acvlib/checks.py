@@ -103,13 +103,6 @@ def check_kind(name: str, value: Any, kind: Any, remedy: str = "") -> None:
         raise TypeError(f"{name} must be of type {wanted}; what was given is {got}{remedy}")
 
 
-def generator(rng: Any) -> np.random.Generator:
-    """Return a generator as it is, or that of a seed. Raises ValueError for anything else."""
-    if isinstance(rng, bool) or not isinstance(rng, int | np.integer | np.random.Generator):
-        raise ValueError(f"rng = {rng!r:.60}: pass numpy.random.default_rng(seed), or the seed")
-    return np.random.default_rng(rng)
-
-
 def warn(message: str, category: type[Warning]) -> None:
     """Warn of the line outside acvlib that asked for what is warned of."""
     frame = sys._getframe()

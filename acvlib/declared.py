@@ -178,7 +178,10 @@ class Seeded(Check):
     """A generator, or the seed of one."""
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> np.random.Generator:
-        return checks.generator(value)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer | np.random.Generator):
+            wanted = "pass numpy.random.default_rng(seed), or the seed"
+            raise ValueError(f"{name} = {value!r:.60}: {wanted}")
+        return np.random.default_rng(value)
 
 
 AnyNumber = Annotated[float, Real("")]

@@ -145,7 +145,7 @@ class Refits:
         views = {name: each[rows] for name, each in vars(self).items() if name != "evaluations"}
         return Refits(**views, evaluations=self.evaluations)
 
-    def take(self, rows: slice, refits: "Refits") -> None:
+    def take(self, rows: slice | np.ndarray, refits: "Refits") -> None:
         """Write what others know of some folds."""
         for name, values in vars(refits).items():
             if name != "evaluations" and values is not None:

@@ -94,12 +94,6 @@ def spread(function: Callable, tasks: Sequence[tuple], prefer: str | None, label
     return list(track(results, label, len(tasks)))
 
 
-def has_machines() -> bool:
-    """Whether joblib's active backend is a cluster, which shares no memory with this machine."""
-    backend, _ = get_active_backend()
-    return "dask" in type(backend).__module__
-
-
 class OneThread(ContextDecorator):
     """One thread for a library while anyone is inside, counted under a lock: the last one lifts it.
 

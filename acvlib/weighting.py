@@ -72,8 +72,8 @@ class OfSites(Check):
 Weights = Annotated[np.ndarray, OfSites()]
 
 
-def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray | float:
-    """Return a copy of sample weights s >= 0, (n_sites,), or one number for all sites.
+def site_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray:
+    """Sample weights s >= 0 of each site, (n_sites,) and read-only, of as many or of one number.
 
     Raises ValueError for others, and where all are 0.
     """
@@ -84,15 +84,8 @@ def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray 
         raise ValueError(f"sample_weight {each.max():.2g} overflows when squared: rescale it")
     if not each.any():
         raise ValueError("every sample_weight is 0: there is nothing to fit")
-    given.setflags(write=False)
-    return given if given.ndim else float(given)
-
-
-def site_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray:
-    """`sample_weights` of each site, (n_sites,) and read-only."""
-    weights = np.broadcast_to(sample_weights(values, n_sites, site), n_sites).copy()
-    weights.setflags(write=False)
-    return weights
+    each.setflags(write=False)
+    return each
 
 
 def _refuse(weights, bad, reason, site="site", name="weight"):

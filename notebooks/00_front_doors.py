@@ -35,7 +35,7 @@
 # | a dict of features for each word | `FeatureCRF` | [A tagger's features](#door-tagger) | {value}`beyond.doors.tagger` | {value}`beyond.doors.tagger baseline` |
 # | a fitted sklearn-crfsuite model | `from_crfsuite` | [A fitted sklearn-crfsuite model](#door-crfsuite) | {value}`beyond.doors.crfsuite` | {value}`beyond.doors.crfsuite baseline` |
 # | a graph | `HiddenMRF` | [A graph](#door-graph) | {value}`beyond.doors.graph` | {value}`beyond.doors.graph baseline` |
-# | a GeoDataFrame or GeoJSON file | `HiddenMRF.from_map` | [A map](#door-map) | {value}`beyond.doors.map` | {value}`beyond.doors.map baseline` |
+# | a GeoDataFrame | `HiddenMRF(counts, neighbours(frame))` | [A map](#door-map) | {value}`beyond.doors.map` | {value}`beyond.doors.map baseline` |
 # | functions in JAX | `from_jax` | [A model in JAX](#door-jax) | {value}`beyond.doors.jax` | {value}`beyond.doors.jax baseline` |
 # | functions in PyTorch | `from_torch` | [A model in PyTorch](#door-torch) | {value}`beyond.doors.torch` | {value}`beyond.doors.torch baseline` |
 # | a Parquet file, or a folder | `Examples.of`, `treecv` | [A Parquet file, larger than memory if need be](#door-parquet) | largest {value}`beyond.doors.parquet` | – |
@@ -519,8 +519,8 @@ doors.exact("decode", [*gaps[0], *gaps[1], score], 0.0)
 # %% [markdown]
 # (door-panel)=
 # ## Panels: individuals with several sessions
-# `folds.leave_group_out` leaves out all sequences of an individual, given a label of each, or all their time steps, given the
-# lengths, too. Sequences may weigh more than once by `sample_weight`.
+# `folds.leave_group_out` leaves out all sequences of an individual, given a label of each, or all their time steps, given a
+# label of each step, as by `np.repeat(labels, lengths)`. Sequences may weigh more than once by `sample_weight`.
 #
 # {verdict}`beyond.doors.panel.ratio`
 
@@ -610,19 +610,20 @@ doors.near("crfsuite", cv.losses[0], refits, none.losses[0])
 # %% [markdown]
 # (door-graph)=
 # ## A graph
-# `HiddenMRF` takes edges, a networkx graph (data by node as a dict or a Series), or an adjacency matrix, dense or sparse. A
+# `HiddenMRF` takes edges, a networkx graph (data by node as a Series), or an adjacency matrix, dense or sparse. A
 # graph that is too wide for exact sums is refused when the model is made, with its width.
 #
 # {verdict}`beyond.doors.graph.ratio`
 
 # %%
 import networkx
+import pandas as pd
 
 from acvlib.models import HiddenMRF
 
 families = networkx.florentine_families_graph()  # who married into whom
 rates = {name: 12 if "Medici" in {name, *families[name]} else 3 for name in families}
-visits = {name: rng.poisson(rate) for name, rate in rates.items()}
+visits = pd.Series({name: rng.poisson(rate) for name, rate in rates.items()})
 model = HiddenMRF(visits, families, coupling=0.3)
 cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(model.n_sites))
 print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")
@@ -635,7 +636,7 @@ doors.near_refits("graph", cv, refits)
 # %% [markdown]
 # (door-map)=
 # ## A map
-# `HiddenMRF.from_map` takes a GeoDataFrame or the path of a GeoJSON file. Areas that share a point of their borders are neighbours;
+# `neighbours` makes a graph of a GeoDataFrame. Areas that share a point of their borders are neighbours;
 # `contiguity="rook"` asks for a stretch. With `exposure` the rates are per head.
 #
 # {verdict}`beyond.doors.map.ratio`
@@ -651,9 +652,11 @@ columns = {"cases": cases, "people": people}
 districts = geopandas.GeoDataFrame(columns, geometry=squares)
 
 # %%
+from acvlib.adapters.maps import neighbours
 from acvlib.models import HiddenMRF
 
-model = HiddenMRF.from_map(districts, "cases", coupling=0.5, exposure="people")
+borders = neighbours(districts)
+model = HiddenMRF(districts["cases"], borders, coupling=0.5, exposure=districts["people"])
 cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(48))
 print(f"{len(model.edges)} borders; loss {cv.loss:.4f} of a district that was left out")
 

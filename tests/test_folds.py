@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_matrix
+from sklearn.model_selection import KFold
 
 from acvlib import Folds, folds
 
@@ -153,7 +154,7 @@ class Steps:
         lambda model: folds.contiguous(model, 30, 2, 0),
         lambda model: folds.leave_group_out(np.repeat([1, 2], 6)),
         lambda model: folds.leave_group_out(np.repeat([1, 2], 6), rng=0),
-        lambda model: folds.from_splitter(4, np.zeros(12)),
+        lambda model: folds.from_splitter(KFold(4), np.zeros(12)),
         lambda model: folds.regions(12, [(0, 1)], 2, 0),
     ],
 )

@@ -24,7 +24,7 @@ from ..derivatives import Derivatives, derivatives_of
 from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
-from ..folds.checks import observed_mask
+from ..folds.folds import Known
 from ..methods.exact import finished, refit_folds
 from ..model import check_is_model
 from ..results import CVResult, Fit, Run
@@ -258,7 +258,7 @@ class _NearAlpha:
         model = derivatives.model
         _, gradient = derivatives.value_and_gradient(params, np.ones(model.n_sites))
         prior = derivatives.prior_gradients(params[None])[0]
-        every = np.flatnonzero(observed_mask(model.n_sites, derivatives.defaults.observed))
+        every = Known.of(model).numbers
         return prior, gradient - prior, derivatives.heldout(params, Folds([every]))[0]
 
 

@@ -23,7 +23,7 @@ from ..checks import check_whole, one_line
 from ..declared import OneOf, declared
 from ..fit import TOLERANCE
 from ..folds import Folds, leave_one_out
-from ..folds.checks import observed_mask
+from ..folds.folds import Known
 from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..results import AFit
@@ -94,7 +94,7 @@ def most_influential(
     derivatives = fit.derivatives
     if hasattr(model, "residual"):
         raise TypeError("an EstimatingEquation has no objective: give a Model")
-    observed = observed_mask(model.n_sites, derivatives.defaults.observed)
+    observed = Known.of(model).observed
     n_observed = int(observed.sum())
     k = check_whole("k", k, 1, n_observed - 1, f" of {n_observed} observed sites")
     value, slope = _slope(phi, fit.params)
@@ -157,7 +157,7 @@ def robustness_interval(
     value, slope = _slope(phi, fit.params)
     sign = -np.sign(value)
     search = most_influential(fit, lambda params: sign * phi(params), k, "greedy")
-    observed = int(observed_mask(fit.model.n_sites, fit.derivatives.defaults.observed).sum())
+    observed = len(Known.of(fit.model).numbers)
     _check_provable(fit, phi, value, slope, k, observed)
     flips = np.flatnonzero(search.path >= abs(value))
     low, high = 0, int(flips[0]) + 1 if flips.size else k + 1

@@ -25,7 +25,7 @@ from ..fit import TOLERANCE
 from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
-from ..folds.checks import check_windows, observed_mask
+from ..folds.folds import Known, as_fold
 from ..methods.exact import refit_folds
 from ..parallel import one_blas_thread
 from ..results import AFit, Fit
@@ -129,8 +129,8 @@ class _Origins:
         self.derivatives = fit.derivatives
         self.n_sites = fit.model.n_sites
         self.fit = fit
-        self.observed = observed_mask(self.n_sites, self.derivatives.defaults.observed)
-        self.starts, _, _ = check_windows(starts, self.n_sites, 1, 0)
+        self.observed = Known.of(fit.model).observed
+        self.starts = as_fold(starts, "starts")
         self._check()
         n = len(self.starts)
         self.params = np.empty((n, len(fit.params)))
@@ -150,6 +150,7 @@ class _Origins:
             raise ValueError("no starts: give the sites to score")
         if (np.diff(self.starts) <= 0).any():
             raise ValueError("starts must ascend, each a site of its own")
+        first = self._folds([0, -1])[:1]  # where the last one is a site, too
         futures(self.derivatives, self.fit.params, self.starts[:1])  # is it a series?
         if self.derivatives.matrix_free:
             n_params = len(self.fit.params)
@@ -157,7 +158,7 @@ class _Origins:
         missing = self.starts[~self.observed[self.starts]]
         if missing.size:
             raise ValueError(f"{missing.size} starts are not observed, such as {missing[0]}")
-        self.derivatives.defaults.check_folds(self._folds([0]))  # later ones leave more
+        self.derivatives.defaults.check_folds(first)  # later ones leave more
 
     def _folds(self, rows):
         return future_folds(self.n_sites, self.starts[rows], 1, observed=self.observed)

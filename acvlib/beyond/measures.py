@@ -7,7 +7,7 @@ import numpy as np
 from ..declared import declared
 from ..extras import require
 from ..folds import leave_one_out
-from ..folds.checks import observed_mask
+from ..folds.folds import Known
 from ..methods.ladder import newton_step
 from ..results import AFit
 
@@ -37,7 +37,7 @@ def influence(fit: AFit) -> Any:
     if np.ndim(getattr(model, "y", 0)) > 1:
         raise ValueError("y has several targets: fit a GLM to each")
     fit.warn_unconverged("influence")
-    sites = np.flatnonzero(observed_mask(model.n_sites, derivatives.defaults.observed))
+    sites = Known.of(model).numbers
     inverse = fit.hessian.solve(np.eye(len(fit.params)))
     errors = np.sqrt(np.diag(inverse))
     leverage = _leverages(fit, inverse, errors)[sites]

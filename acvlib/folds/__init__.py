@@ -8,6 +8,7 @@ that folds may overlap. On a graph, neighbours are omitted together: nothing is 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,8 +17,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ..checks import check_whole
 from ..declared import Count, Flag, Real, Rng, Whole, declared
-from .checks import Flags, Known, as_fold, check_windows, numbered, weights
-from .folds import WHOLE, Fold, Folds, ModelFolds
+from .folds import WHOLE, Flags, Fold, Folds, Known, ModelFolds, as_fold, as_set
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
 Percent = Annotated[float, Real("", above=0.0, below=100.0)]
@@ -42,6 +42,13 @@ __all__ = [
 ]
 
 
+def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
+    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
+    w = np.ones(check_whole("n_sites", n_sites, 1))
+    w[as_set(sites, n_sites)] = 0.0
+    return w
+
+
 def _of(known, omitted, scored=None):
     return Folds(omitted, scored, known.n, sites=known.sites)
 
@@ -63,11 +70,12 @@ def k_fold(n_sites: Any, k: int, rng: Rng | None = None, observed: Flags = None)
     return _of(known, [np.sort(part) for part in np.array_split(sites, k)])
 
 
+@declared
 def leave_future_out(
     n_sites: Any,
     starts: Sequence[int],
-    horizon: int | None = None,
-    gap: int = 0,
+    horizon: Count | None = None,
+    gap: Margin = 0,
     observed: Flags = None,
     lengths: Sequence[int] | None = None,
 ) -> Folds:
@@ -79,40 +87,31 @@ def leave_future_out(
     Source: Ghosh et al. (2020), Appendix E and M.1; horizons after Bürkner et al. (2020).
     """
     known = Known.of(n_sites, observed)
+    sites = known.numbers
     sizes = as_fold([known.n] if lengths is None else lengths, "lengths")
     if sizes.sum() != known.n or (sizes < 1).any():
         raise ValueError(f"lengths {sizes.tolist()} must be above 0 and sum to {known.n} sites")
-    times = np.concatenate([np.arange(size) for size in sizes])[known.numbers]
-    firsts, horizon, gap = check_windows(starts, sizes.max(), horizon, gap)
-    omitted = [known.numbers[times >= start - gap] for start in firsts]
-    ends = [start + (horizon or known.n) for start in firsts]
-    scored = [
-        known.numbers[(times >= start) & (times < end)]
-        for start, end in zip(firsts, ends, strict=True)
-    ]
-    return _of(known, omitted, scored)
+    firsts = as_fold(starts, "starts")
+    latest = sizes.max() - (horizon or 1)
+    for number in np.flatnonzero((firsts <= gap) | (firsts > latest)):
+        bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
+        raise ValueError(f"fold {number} starts at site {firsts[number]}: must be {bounds}")
+    times = np.concatenate([np.arange(size) for size in sizes])[sites]
+    length = horizon or known.n
+    scored = [sites[(times >= start) & (times < start + length)] for start in firsts]
+    return _of(known, [sites[times >= start - gap] for start in firsts], scored)
 
 
 @declared
 def leave_group_out(
-    labels: Any,
-    lengths: Sequence[int] | None = None,
-    observed: Flags = None,
-    per_fold: Count = 1,
-    rng: Rng | None = None,
+    labels: Any, observed: Flags = None, per_fold: Count = 1, rng: Rng | None = None
 ) -> Folds:
     """Omit all sites of a group (an individual, a session, a class), a fold for each.
 
-    labels: of each site, or, given the lengths (of sequences, in sites), of each sequence: several
-    sessions of an individual have its label. per_fold: how many groups are omitted together, in
-    the order of their labels, or as drawn by `rng`.
+    labels: of each site; those of sequences are np.repeat(labels, lengths). per_fold: how many
+    groups are omitted together, in the order of their labels, or as drawn by `rng`.
     """
-    numbers, names = numbered("labels", labels)
-    if lengths is not None:
-        sizes = as_fold(lengths, "lengths")
-        if sizes.shape != numbers.shape or (sizes < 1).any():
-            raise ValueError(f"{len(sizes)} lengths of {len(numbers)} labels: one above 0 for each")
-        numbers = np.repeat(numbers, sizes)
+    numbers, names = _numbered(labels)
     sites = Known.of(len(numbers), observed).numbers
     sites = sites[np.argsort(numbers[sites], kind="stable")]
     parts = np.split(sites, np.flatnonzero(np.diff(numbers[sites])) + 1)
@@ -160,7 +159,7 @@ def contiguous(
     before = np.append(0, np.cumsum(known.observed))  # how many sites are observed before each
     ends = length + np.flatnonzero(before[length + 1 :] > before[: known.n - length])
     drawn = rng.choice(ends, n_folds)
-    return _of(known, [known.between(end - length, end + 1) for end in drawn])
+    return _of(known, [known.numbers[before[end - length] : before[end + 1]] for end in drawn])
 
 
 def from_splitter(
@@ -168,8 +167,7 @@ def from_splitter(
 ) -> Folds:
     """Omit all but the training sets of scikit-learn's `cv`, and score its test sets.
 
-    cv: a splitter; pairs (training set, test set) of row numbers; or an integer k, for `KFold(k)`,
-    of classes too. X has a row for each site.
+    cv: a splitter, or pairs (training set, test set) of row numbers. X has a row for each site.
 
     Raises
     ------
@@ -179,13 +177,8 @@ def from_splitter(
         raise ValueError(f"X is {X!r:.60}: it must have a row for each site")
     n_sites = X.shape[0] if hasattr(X, "shape") else len(X)
     mask = Known.of(n_sites, observed).observed
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        pairs = cv.split(X, y, groups)
-    elif isinstance(cv, str) or not hasattr(cv, "__iter__"):
-        rows = np.arange(n_sites)
-        pairs = [(np.delete(rows, test), test) for test in k_fold(n_sites, cv)]
-    else:
-        pairs = pairs_of(cv)
+    is_splitter = hasattr(cv, "split") and not isinstance(cv, str)
+    pairs = cv.split(X, y, groups) if is_splitter else pairs_of(cv)
     omitted = []
     scored = []
     for number, (train, test) in enumerate(pairs):
@@ -204,10 +197,11 @@ def from_splitter(
 
 def pairs_of(cv: Any) -> list:
     """List pairs (training set, test set); ValueError names what is none."""
-    pairs = list(cv) if getattr(cv, "ndim", 1) and not hasattr(cv, "keys") else [cv]
+    several = hasattr(cv, "__iter__") and not hasattr(cv, "keys") and getattr(cv, "ndim", 1) != 0
+    pairs = list(cv) if several else [cv]
     for number, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            expected = "a pair (training set, test set); of folds, make acv.Folds"
+            expected = "a pair (training set, test set); of folds, make acv.Folds, as by k_fold"
             raise ValueError(f"split {number} must be {expected}; got {type(pair).__name__}")
     return pairs
 
@@ -281,3 +275,26 @@ def _joined(n_sites, edges):
     if (pairs.sizes != 2).any() or (joined.data[apart] > 1).any():
         raise ValueError("edges must be integers (m, 2), two sites a row, each edge once")
     return (joined + eye_array(n_sites)).tocsr().sign()
+
+
+def _numbered(labels):
+    """(the number of each site's label, the labels): different labels stay different.
+
+    They are in order where they have one, else as they come.
+    """
+    values: Any = labels
+    if not isinstance(labels, list | tuple):  # whose types numpy would merge
+        array = np.empty(()) if isinstance(labels, np.ma.MaskedArray) else np.asarray(labels)
+        values = array.tolist() if array.ndim == 1 else [None]
+    try:
+        usable = all(label is not None and label == label for label in set(values))
+    except (TypeError, ValueError):  # lists, arrays, pandas.NA
+        usable = False
+    if not usable:
+        shape = getattr(labels, "shape", (len(values),))
+        raise ValueError(f"labels of shape {shape}: give one a site, none of them nan")
+    order = list(dict.fromkeys(values))
+    with suppress(TypeError):  # of several types
+        order = sorted(order)
+    places = {label: place for place, label in enumerate(order)}
+    return np.array([places[label] for label in values], int), order

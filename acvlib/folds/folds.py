@@ -1,15 +1,75 @@
 """The sites that each fold omits from the fit, and those of them that it scores."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..checks import MOST, check_kind, check_whole
+from ..checks import MOST, check_kind, check_whole, real_array
 from ..declared import Check, Sizes
-from .checks import NOT_SITES, REMEDY, Flags, Known, as_fold
+
+Flags = np.ndarray | None
+
+NOT_SITES = "is not a non-empty 1-d array of site numbers"
+REMEDY = """
+folds must be a sequence of integer arrays of sites, one a fold.
+For a mask: np.flatnonzero(mask). For pairs (training set, test set): folds.from_splitter.
+For one label a site: [np.flatnonzero(labels == a) for a in np.unique(labels)]."""
+
+
+class Known(NamedTuple):
+    """How many sites there are, which are observed (n,), and what they are: "rows", "steps", ..."""
+
+    n: int
+    observed: np.ndarray
+    sites: str
+
+    @classmethod
+    def of(cls, n_sites: Any, observed: Flags = None) -> "Known":
+        """Of a number of sites, or of a model, which knows what is observed and of what kind."""
+        n = check_whole("n_sites", getattr(n_sites, "n_sites", n_sites), 1)
+        kind = getattr(n_sites, "sites", "")
+        observed = getattr(n_sites, "observed", None) if observed is None else observed
+        flags = real_array("observed", np.ones(n) if observed is None else observed, finite=False)
+        if flags.shape != (n,):
+            raise ValueError(f"observed has shape {flags.shape}, not ({n},): one flag a site")
+        if not np.isin(flags, [0.0, 1.0]).all():
+            raise ValueError("observed must be True or False, one flag a site")
+        if not flags.any():
+            raise ValueError("no site is observed: there is nothing to leave out in a fold")
+        return cls(n, flags.astype(bool), kind if isinstance(kind, str) else "")
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The observed sites."""
+        return np.flatnonzero(self.observed)
+
+
+def as_fold(sites: Any, name: str, ndim: int = 1) -> np.ndarray:
+    """Copy the sites of one fold (size,), or of a table of folds, as int64."""
+    try:
+        array = np.asarray(sites)
+    except ValueError:  # its entries differ in length
+        array = np.empty(2, object)
+    if array.ndim != ndim or not (array.dtype.kind in "iu" or array.size == 0):
+        got = f"{array.dtype} of shape {array.shape}"
+        raise ValueError(f"{name} {NOT_SITES}, but {got}.{REMEDY}")
+    if isinstance(sites, np.ma.MaskedArray):
+        raise ValueError(f"{name} is a masked array: give its .compressed() numbers")
+    if array.dtype.kind == "u":
+        array = np.minimum(array, np.uint64(MOST))  # unsigned integers may wrap
+    return np.array(array, np.int64)
+
+
+def as_set(sites: Any, n_sites: int) -> np.ndarray:
+    """Copy a set of sites as int64; ValueError for one that is none of 0 ... n_sites - 1."""
+    copied = as_fold(sites, "the set of sites")
+    outside = copied[(copied < 0) | (copied >= n_sites)]
+    if outside.size:
+        raise ValueError(f"the set holds site {outside[0]}, outside 0 ... {n_sites - 1}")
+    return copied
 
 
 class Sites(Sequence):
@@ -99,6 +159,7 @@ class Folds:
     n_sites: int | None = None
     labels: Any = None
     sites: str = ""
+    sizes: np.ndarray = field(init=False, repr=False)  # how many sites each fold omits, (n_folds,)
 
     def __post_init__(self):
         if isinstance(self.omitted, Folds):
@@ -110,8 +171,8 @@ class Folds:
             scored = Sites.of(self.scored)
             if len(omitted) != len(scored):
                 raise ValueError(f"{len(omitted)} folds are omitted, {len(scored)} are scored")
-            reason = "which it does not omit from the fit: what was fitted cannot be held out"
-            scored.refuse(~np.isin(scored.keys, omitted.keys), f"scores site {{}}, {reason}")
+            says = "scores site {}, which it does not omit: what was fitted cannot be held out"
+            scored.refuse(~np.isin(scored.keys, omitted.keys), says)
             scored = omitted if np.array_equal(omitted.keys, scored.keys) else scored
         labels = self.labels
         if labels is not None:
@@ -119,7 +180,8 @@ class Folds:
             labels[:] = list(self.labels)
             if len(labels) != len(omitted):
                 raise ValueError(f"{len(labels)} labels of {len(omitted)} folds: give one a fold")
-        self.__dict__.update(omitted=omitted, scored=scored, labels=labels)
+        sizes = omitted.sizes
+        self.__dict__.update(omitted=omitted, scored=scored, labels=labels, sizes=sizes)
 
     @classmethod
     def of(cls, folds: Any, model: Any, observed: Flags = None) -> "Folds":
@@ -139,11 +201,11 @@ class Folds:
             raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
         omitted = folds.omitted
         omitted.check_range(known.n)
-        n_observed = known.observed.sum()
-        everything = f"leaves out all {n_observed} observed sites: nothing is left to fit"
+        n = known.observed.sum()
         omitted.refuse(omitted.sizes == 0, f"{NOT_SITES}: it is empty")
         omitted.refuse(~known.observed[omitted.sites], "holds site {}, which is missing: drop it")
-        omitted.refuse(omitted.sizes == n_observed, everything)
+        everything = f"leaves out all {n} observed sites: nothing is left to fit"
+        omitted.refuse(omitted.sizes == n, everything)
         folds.scored.refuse(folds.scored.sizes == 0, "scores no site: drop it")
         return folds
 
@@ -162,16 +224,12 @@ class Folds:
         scored = omitted if self.scored is self.omitted else self.scored[rows]
         part = object.__new__(Folds)  # a part of what was checked needs no other check
         labels = None if self.labels is None else self.labels[rows]
-        part.__dict__.update(self.__dict__, omitted=omitted, scored=scored, labels=labels)
+        own = {"omitted": omitted, "scored": scored, "labels": labels, "sizes": omitted.sizes}
+        part.__dict__.update(self.__dict__, **own)
         return part
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter(self.omitted)
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """How many sites each fold omits, (n_folds,)."""
-        return self.omitted.sizes
 
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
@@ -204,13 +262,10 @@ class Folds:
 
 
 class InModel(Check):
-    """Sites of a model, none twice, of its `n_sites`."""
+    """Sites of a model, none twice."""
 
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> np.ndarray:
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         return Sites.of([value], sizes.of("n_sites")).sites
-
-
-Fold = Annotated[np.ndarray, InModel()]
 
 
 class OfModel(Check):
@@ -221,6 +276,7 @@ class OfModel(Check):
         return Folds.of(value, sizes.owner)
 
 
+Fold = Annotated[np.ndarray, InModel()]
 ModelFolds = Annotated[Folds, OfModel()]
 
 
@@ -232,13 +288,11 @@ def emptied(folds: Folds, members: np.ndarray) -> tuple[int, int] | None:
     counts = members.sum(axis=0)
     if folds.sizes.max() < counts.min():
         return None
-    left = counts - folds.indicator(len(members)) @ members.astype(float)
-    gone = np.argwhere(left == 0.0)
+    gone = np.argwhere(folds.indicator(len(members)) @ members.astype(float) == counts)
     return (int(gone[0, 0]), int(gone[0, 1])) if len(gone) else None
 
 
 def _span(sizes):
-    """Numbers in words: the least to the largest."""
     ends = np.unique(sizes)[[0, -1]] if len(sizes) else [0]
     return " to ".join(f"{end:,}" for end in np.unique(ends))
 

@@ -1,6 +1,9 @@
 """theta_o = argmin F(theta, w_o), continued from theta_hat: what other methods approximate."""
 
+from typing import Any
+
 import numpy as np
+from joblib.parallel import get_active_backend
 from scipy.linalg import solve_triangular
 
 from ..checks import warn
@@ -8,7 +11,7 @@ from ..declared import NonNegative, declared
 from ..derivatives import kept_share
 from ..folds import WHOLE, Folds
 from ..model import Refits
-from ..parallel import has_machines, pieces, spread
+from ..parallel import pieces, spread
 from ..results import TOLERANCE, AFit, CVResult, Fit, Run
 from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
@@ -42,7 +45,8 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     run = Run("exact", fit, folds)
 
     def refit(folds: Folds) -> Refits:
-        if has_machines():
+        backend, _ = get_active_backend()
+        if "dask" in type(backend).__module__:  # a cluster, which shares no memory with us
             refits = Refits.unfinished(len(folds), len(fit.params))
             parts = pieces(len(folds), -(-len(folds) // PARTS))
             tasks = [(fit, folds[part], tolerance) for part in parts]
@@ -102,7 +106,7 @@ def refit_folds(
             continue
         inverses = inverse / kept_share(fit.model, some)[:, None, None]
         lockstep(derivatives, near + nudge, some, tolerance, inverses, found)
-        left = np.flatnonzero(~found.converged)
+        left: Any = np.flatnonzero(~found.converged)
         if left.size:
             steps = found.steps[left]
             found.take(left, newton(derivatives, found.params[left], some[left], tolerance))

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pytest
 
 import acvlib as acv
 from acvlib import models
@@ -74,3 +75,12 @@ def test_a_frame_of_weight_zero_is_a_missing_frame(name):
         same(weighed, ask(told, kind([missing], 2)))
 
     hold(check, 5, seed=SEEDS)
+
+
+@pytest.mark.parametrize("door", [models.GLM.objective, lambda m, *at: m.derivatives.hessian(*at)])
+def test_a_balanced_class_without_weight_is_named(door):
+    """Its weights are a share of nothing: 0 / 0."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = models.GLM(X, np.arange(30) % 3, "multinomial", penalty=1.0, balanced=True)
+    with pytest.raises(models.NoFiniteOptimum, match="weights leave no site of class 1"):
+        door(model, model.initial_params(), 1.0 * (model.y != 1))

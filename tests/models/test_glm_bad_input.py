@@ -47,14 +47,6 @@ def test_a_prediction_checks_its_covariates_and_params():
         model.predict(params[1:], X)
 
 
-@pytest.mark.parametrize("door", [GLM.objective, lambda m, *at: m.derivatives.hessian(*at)])
-def test_a_balanced_class_without_weight_is_named(door):
-    model = GLM(X, np.arange(30) % 3, "multinomial", penalty=1.0, balanced=True)
-    weights = 1.0 * (model.y != 1)
-    with pytest.raises(NoFiniteOptimum, match="weights leave no site of class 1"):
-        door(model, model.initial_params(), weights)
-
-
 def test_a_penalty_makes_collinear_columns_a_model():
     model = GLM(X[:, [0, 1, 0]], Y, penalty=1.0)
     params = acv.fit(model).params

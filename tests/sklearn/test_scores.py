@@ -26,22 +26,14 @@ COUNTS = RNG.poisson(np.exp(ETA))
 TARGETS = X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(90, 3))
 TIGHT = {"tol": 1e-9, "max_iter": 10_000}
 CASES = {
-    "logistic": (
-        LogisticRegression(C=0.5, **TIGHT),
-        CLASS,
-        ["accuracy", "neg_log_loss"],
-    ),
-    "poisson": (
-        PoissonRegressor(alpha=0.1, **TIGHT),
-        COUNTS,
-        ["neg_mean_squared_error"],
-    ),
+    "logistic": (LogisticRegression(C=0.5, **TIGHT), CLASS),
+    "poisson": (PoissonRegressor(alpha=0.1, **TIGHT), COUNTS),
 }
 
 
 @pytest.mark.parametrize("name", [*scoring.OF_CLASSES, *scoring.OF_NUMBERS])
 def test_scores_of_all_folds_at_once_equal_the_scorers(name):
-    model, y, _ = CASES["logistic" if name in scoring.OF_CLASSES else "poisson"]
+    model, y = CASES["logistic" if name in scoring.OF_CLASSES else "poisson"]
     model.fit(X, y)
     cv = ShuffleSplit(6, test_size=0.3, random_state=0)
     theirs = cross_validate(model, X, y, scoring=name, cv=cv)["test_score"]

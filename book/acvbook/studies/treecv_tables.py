@@ -86,8 +86,7 @@ def _one_pass(learner, data):
 
 def _run(learner, data, cell, rng):
     method = METHODS[cell.method]
-    order_rng = None if cell.order == "fixed" else rng
-    result = method(learner, data, cell.k or cell.n, shuffle=False, order=cell.order, rng=order_rng)
+    result = method(learner, data, cell.k or cell.n, shuffle=False, order=cell.order, rng=rng)
     return {"loss": result.fold_losses.mean(), "seconds": result.seconds}
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.model_selection import KFold
 
 from acvlib import folds, weighting
 from acvlib.folds import Folds
@@ -42,7 +43,7 @@ NAMES += "dates, huge, inf, minus inf"
 add(
     "folds.leave_group_out",
     folds.leave_group_out,
-    {"labels": THIRDS, "lengths": np.ones(N, int), "observed": SEEN, "per_fold": 2, "rng": 5},
+    {"labels": THIRDS, "observed": SEEN, "per_fold": 2, "rng": 5},
     less=f"labels: {NAMES}",
 )
 add(
@@ -54,10 +55,9 @@ add(
 add(
     "folds.from_splitter",
     lambda rows, **a: folds.from_splitter(X=rows, **a),
-    {"cv": 3, "rows": table(N, 2), "observed": SEEN},
+    {"cv": KFold(3), "rows": table(N, 2), "observed": SEEN},
     is_folds,
-    less="cv: one",
-    cv=odd.COUNT,
+    only="rows observed",
     instead={
         "rows": odd.only(odd.TABLE, "None", "zero axes", "empty", "list")
         | odd.kinds("same", pandas=pd.DataFrame)
@@ -85,12 +85,11 @@ add("Folds.indicator", lambda n_sites: Folds(THREE).indicator(n_sites), {"n_site
 # weighting
 
 add("weighting.check", weighting.check, {"weights": np.ones(N), "n_sites": N}, only="weights")
-for weights_of in (weighting.sample_weights, weighting.site_weights):
-    add(
-        f"weighting.{weights_of.__name__}",
-        weights_of,
-        {"values": eighths(N), "n_sites": N},
-        only="values",
-        values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all
-        | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
-    )
+add(
+    "weighting.site_weights",
+    weighting.site_weights,
+    {"values": eighths(N), "n_sites": N},
+    only="values",
+    values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all
+    | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
+)
