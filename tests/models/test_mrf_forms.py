@@ -116,7 +116,7 @@ def test_nodes_are_sites_by_the_names_of_counts():
         (COUNTS, dense(n=8), "must be integers .m, 2."),
         (COUNTS, csr_matrix(dense(n=8)), r"matrix \(8, 8\) must be \(7, 7\)"),
         (COUNTS, pd.DataFrame(dense(), NAMES, NAMES[::-1]), "the same sites; got rows"),
-        (COUNTS, [("q", "w")], "must be integers .*networkx"),
+        (COUNTS, [("q", "w")], "edges, .*networkx.* must be real numbers; got list"),
         (dict(enumerate(COUNTS)), network(), "counts must be real numbers; got dict"),
     ],
 )

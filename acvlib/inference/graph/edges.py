@@ -14,34 +14,34 @@ _NO_WEIGHTS = "one coupling serves all edges, so that they are there or not"
 _FORMS = "a networkx graph or an adjacency matrix of all sites (`.sparse` of libpysal's W)"
 
 
-def check_edges(graph: Any, n_sites: int, labels: Any = None) -> np.ndarray:
+def check_edges(edges: Any, n_sites: int, labels: Any = None) -> np.ndarray:
     """Return the edges (m, 2) of a graph as integers, each once.
 
-    graph: two sites a row; or a networkx graph; or a 0/1 adjacency matrix, dense, sparse or a frame
+    edges: two sites a row; or a networkx graph; or a 0/1 adjacency matrix, dense, sparse or a frame
     labels: names (n_sites,) of the sites, by which the nodes of a graph that has names are sites;
         without names sites are the places of nodes or rows
 
     Raises ValueError naming an edge that is none, that comes twice or has a weight, and names that
     are not those of the sites.
     """
-    if isinstance(graph, np.ma.MaskedArray):
-        raise ValueError("edges are a masked array: pass its .compressed() or .filled() numbers")
-    names = names_of(graph)
+    if not is_networkx(edges) and not issparse(edges):
+        real_array(f"edges, two sites a row, or {_FORMS},", edges, finite=False)  # or refuses
+    names = names_of(edges)
     if names is not None and len(names) != n_sites:
         raise ValueError(f"the graph has {len(names)} nodes, and there are {n_sites} sites")
     places = _places_of(names, labels, n_sites)
-    if is_networkx(graph):
-        pairs = places[_of_networkx(graph, names)]
-    elif issparse(graph) or np.shape(graph) == (n_sites, n_sites):
-        pairs = places[_of_matrix(graph, n_sites)]
+    if is_networkx(edges):
+        pairs = places[_of_networkx(edges, names)]
+    elif issparse(edges) or np.shape(edges) == (n_sites, n_sites):
+        pairs = places[_of_matrix(edges, n_sites)]
     else:
-        pairs = np.asarray(graph)
+        pairs = np.asarray(edges)
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
     if pairs.shape[1:] != (2,) or not np.issubdtype(pairs.dtype, np.integer):
         got = f"{pairs.dtype} of shape {pairs.shape}"
         raise ValueError(f"edges must be integers (m, 2), two sites a row; got {got}. Or {_FORMS}")
-    low, high = np.sort(pairs).T
+    low, high = np.sort(pairs).astype(np.int64).T
     _, first = np.unique(low * n_sites + high, return_index=True)
     again = ~np.isin(np.arange(len(pairs)), first)
     rules = {
