@@ -8,15 +8,15 @@ Source: Lafferty, McCallum and Pereira (2001); Okazaki (2007), CRFsuite.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
+from numbers import Real as Number
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..checks import LARGEST, read_only, real_array
-from ..declared import Params, declared
+from ..checks import LARGEST, read_only
+from ..declared import Params, Real, Sizes, declared
 from ..models.crf import Tagging
 from ..models.crf.tokens import FeatureParams, Tokens, joined
 from ..weighting import site_weights
@@ -24,6 +24,7 @@ from .sparse_crf import FeatureDerivatives
 
 OFFSET = 28  # byte of crfsuite's model file at which that of the table of features stands
 LOGGED = 1e-4  # relative error of F in crfsuite's log
+SAME = "give the X and y that it was fitted to"
 FEATURE = np.dtype([("kind", "<u4"), ("source", "<u4"), ("target", "<u4"), ("weight", "<f8")])
 
 
@@ -69,11 +70,11 @@ class FeatureCRF(Tagging):
         numbers = {label: k for k, label in enumerate(self.classes)}
         tags = np.array([numbers[label] for sentence in self.labels for label in sentence])
         tokens = self._tokens(encoded, tags)
-        free = self._seen(tokens) if self.free is None else real_array("free", self.free, 1)
         most = len(numbers) * (len(self.names) + len(numbers)) - 1
-        rising = free.size and (free % 1 == 0).all() and (np.diff(free) > 0).all()
-        if not rising or free[0] < 0 or free[-1] > most:
-            raise ValueError(f"free must be rising whole numbers from 0 to {most}, one or more")
+        is_free = Real("n_params", least=0, most=most, whole=True)
+        free = self._seen(tokens) if self.free is None else is_free("free", self.free, Sizes())
+        if (np.diff(free) <= 0).any():
+            raise ValueError("free must be rising: each weight has one place")
         self._settle(tokens, read_only(free, np.int64))
 
     @cached_property
@@ -103,12 +104,7 @@ class FeatureCRF(Tagging):
     def _seen(self, tokens):
         """The weights that crfsuite would have."""
         weights = site_weights(self.sample_weight, len(tokens.lengths), "sentence")
-        present = tokens.take(np.flatnonzero(weights > 0.0))
-        k = tokens.n_labels
-        tag = np.repeat(present.tags, np.diff(present.matrix.indptr))
-        before, after = present.moves
-        links = k * (len(self.names) + before) + after
-        return np.concatenate([np.unique(k * present.matrix.indices + tag), np.unique(links)])
+        return np.unique(tokens.take(np.flatnonzero(weights > 0.0)).observed.indices)
 
     @declared
     def unpack(self, params: Params) -> FeatureParams:
@@ -134,9 +130,8 @@ def _labels(labels, lengths):
     every = []
     for n, values in enumerate(_listed("labels", labels, "lists of strings")):
         every.append(tuple(_listed(f"labels of sentence {n}", values, "strings")))
-        for t, label in enumerate(every[n]):
-            if not isinstance(label, str):
-                raise ValueError(f"sentence {n}, token {t}: label {label!r:.60} is not a string")
+        if not all(isinstance(label, str) for label in every[n]):
+            raise ValueError(f"sentence {n}: labels must be strings; got {every[n]!r:.60}")
     if len(every) != len(lengths):
         raise ValueError(f"{len(lengths)} sentences, but labels of {len(every)}: give as many")
     for n, (length, values) in enumerate(zip(lengths, every, strict=True)):
@@ -193,7 +188,7 @@ def _pairs(token, place):
         elif isinstance(value, Mapping | list | set):
             for inner, number in _pairs(value, place):
                 yield f"{name}:{inner}", number
-        elif isinstance(value, Real | np.bool_) and abs(value) <= LARGEST:
+        elif isinstance(value, Number | np.bool_) and abs(value) <= LARGEST:
             yield name, float(value)
         else:
             taken = "a finite number, a bool, a string, a dict or a list of strings"
@@ -220,25 +215,15 @@ def from_crfsuite(
     if fitted.min_freq:
         found = f"min_freq={fitted.min_freq!r}: each refit of crfsuite drops the features that are"
         raise ValueError(f"{found} rare in its own data, which weights of 0 do not; fit without")
-    c2 = 1.0 if fitted.c2 is None else fitted.c2
-    if not c2 > 0.0:
-        raise ValueError(f"c2 = {c2!r}: without a penalty there is no optimum; give c2 > 0")
-    same = "give the X and y that it was fitted to"
-    model = FeatureCRF(X, y, 2.0 * c2)
-    if set(model.classes) != set(fitted.classes_):
-        both = f"{sorted(fitted.classes_)}, those of y {list(model.classes)}"
-        raise ValueError(f"its labels are {both:.300}: {same}")
-    unknown = sorted(set(fitted.tagger_.info().attributes) - set(model.names))
-    if unknown:
-        found = f"its attribute {unknown[0]!r:.60} and {len(unknown) - 1} more are not in X"
-        raise ValueError(f"{found}: {same}")
+    ridge = 2.0 * (1.0 if fitted.c2 is None else fitted.c2)
+    model = FeatureCRF(X, y, ridge)
     free, params = _stored_weights(fitted, model)
-    model = FeatureCRF(model.sentences, y, 2.0 * c2, free=free)
+    model = FeatureCRF(model.sentences, y, ridge, free=free)
     last = getattr(getattr(fitted, "training_log_", None), "last_iteration", None) or {}
     value = model.objective(params, np.ones(model.n_sites))
     if abs(last.get("loss", value) - value) > LOGGED * (1.0 + abs(value)):
         both = f"crfsuite's log ends at F = {last['loss']:g}, and F of X, y is {value:g}"
-        raise ValueError(f"{both}: {same}")
+        raise ValueError(f"{both}: {SAME}")
     return model, params
 
 
@@ -267,7 +252,7 @@ def _stored_weights(fitted, model):
 def _renumbered(ids, names):
     """For each of crfsuite's ids, {name: id}, our number of the name."""
     numbers = {name: number for number, name in enumerate(names)}
-    ours = np.empty(len(ids), np.int64)
-    for name, number in ids.items():
-        ours[int(number)] = numbers[name]
-    return ours
+    if unknown := sorted(ids.keys() - numbers.keys()):
+        found = f"{unknown[0]!r:.60} and {len(unknown) - 1} more of its names are not in X, y"
+        raise ValueError(f"{found}: {SAME}")
+    return np.array([numbers[name] for name in sorted(ids, key=lambda name: int(ids[name]))])

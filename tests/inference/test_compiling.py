@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from acvlib.inference import compiling
+from acvlib import inference as compiling
 
 ROOT = Path(__file__).parent.parent.parent
 LOUD = {"CI", "ACVLIB_OUTPUT", "NUMBA_CACHE_DIR"}
@@ -17,7 +17,7 @@ primary, secondary = pty.openpty()
 os.dup2(secondary, 2)
 import numpy as np
 import acvlib as acv
-from acvlib.inference import compiling
+from acvlib import inference as compiling
 compiling.SECONDS = 0.2
 model = acv.models.GaussianHMM([np.random.default_rng(0).normal(size=(50, 1))], 2)
 for _ in range(2):

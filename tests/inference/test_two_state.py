@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles.enumerate import log_partition_and_moments
 
 from acvlib.inference import chain, two_state
-from acvlib.inference.two_state import BLOCK, N_LANES, N_PARAMS, Chains
+from acvlib.inference.two_state import BLOCK, N_LANES, Chains
 from acvlib.weighting import keep_latents
 
 
@@ -63,27 +62,3 @@ def test_every_lane_equals_its_own_chain(n_sites, scale):
         assert_allclose(density[ends[b] : ends[b + 1]], expected, rtol=1e-9)
     again = two_state.smooth(chains)
     assert_allclose(np.vstack(again[:3]), np.vstack([log_z, event, statistics]), rtol=0, atol=0)
-
-
-def test_variance_of_the_score_equals_enumeration():
-    classes, keep, table, stay, _ = lane_problem(7)
-    places = np.array([[c // 2, 7, 8] for c in range(4)])
-    score = np.random.default_rng(7).standard_normal((3, 4, N_LANES))
-    chains = Chains(classes, keep, np.exp(table), moves_of(stay))
-    found = two_state.smooth(chains, (score, places)).variance
-    ratio = np.zeros((N_LANES, 4, N_PARAMS))
-    np.put_along_axis(ratio, places[None], score.T, 2)
-    for b in (0, 5, N_LANES - 1):
-        weights = keep[:, b].astype(float)
-        parts = potentials(classes, weights, table[:, :, b].T, stay[:, b])
-        _, _, covariance = log_partition_and_moments(*parts)
-        gradient = np.zeros((len(covariance), N_PARAMS))  # of a path's score in its indicators
-        nodes, edges = gradient[:16].reshape(8, 2, -1), gradient[16:].reshape(7, 2, 2, -1)
-        nodes[1:, 1] = weights[:, None] * ratio[b, classes]
-        nodes[0, 1, 9:] = [-stay[0, b], stay[1, b]]  # of logit P(z_0 = 1)
-        edges[:, 0, 0, 9] = edges[:, 0, 1, 9] + 1.0 - stay[0, b]
-        edges[:, 0, 1, 9] = -stay[0, b]
-        edges[:, 1, 1, 10] = 1.0 - stay[1, b]
-        edges[:, 1, 0, 10] = -stay[1, b]
-        expected = gradient.T @ covariance @ gradient
-        assert_allclose(found[..., b], expected, rtol=0, atol=1e-10)

@@ -169,11 +169,11 @@ def test_the_preconditioner_keeps_all_of_single_tokens_and_less_of_others(longes
         ({"sentences": []}, "no sentences"),
         ({"labels": [["A"]]}, "2 sentences, but labels of 1"),
         ({"labels": [["A"], ["A", "B"]]}, "sentence 1 has 1 tokens"),
-        ({"labels": [["A"], [1]]}, "label 1 is not a string"),
+        ({"labels": [["A"], [1]]}, "sentence 1: labels must be strings"),
         ({"ridge": 0.0}, "ridge"),
         ({"scheme": len}, "scheme must be"),
         ({"free": [0, 0]}, "free must be rising"),
-        ({"free": [99]}, "free must be rising"),
+        ({"free": [99]}, "free must be whole numbers from 0 to 7"),
     ],
 )
 def test_bad_input_is_named(change, match):
@@ -197,5 +197,5 @@ def test_from_crfsuite_refuses_what_it_cannot_hold():
     swapped = [labels[::-1] for labels in y]
     with pytest.raises(ValueError, match="crfsuite's log ends at F"):
         from_crfsuite(fitted, X, swapped)
-    with pytest.raises(ValueError, match="its labels are"):
+    with pytest.raises(ValueError, match="'B' and 1 more of its names are not in X, y"):
         from_crfsuite(fitted, X, [["A"] * len(labels) for labels in y])

@@ -99,11 +99,9 @@ def test_prior_derivatives_in_closed_form_equal_autograd(seed, h):
 def test_prior_is_the_densities_of_scipy_up_to_a_constant():
     def log_density(params):
         p = SMALL.unpack(params)
-        days = stats.dirichlet.logpdf(
-            p.day_effect / p.day_effect.sum(), np.full(7, PRIOR.day_concentration)
-        )
+        days = stats.dirichlet.logpdf(p.rates / p.rates.sum(), np.full(7, PRIOR.day_concentration))
         gammas = [
-            (p.base_rate, PRIOR.base_rate),
+            (p.rates.mean(), PRIOR.base_rate),
             (p.excess_shape, PRIOR.excess_shape),
             (p.excess_rate, PRIOR.excess_rate),
         ]
@@ -196,14 +194,6 @@ def some_folds(model, n_folds, seed=4):
     return Folds([*scattered, sites[1500:2500]])  # the last one contiguous across blocks
 
 
-def test_fold_functions_equal_autograd_on_long_series():
-    folds, params = some_folds(LONGER, 3), np.stack([params_near(i, 0.1) for i in range(3)])
-    own = all_of_folds(LONGER, params, folds)
-    for a, b in zip(own, all_of_folds(ByAutograd(LONGER), params, folds), strict=True):
-        for one, other in zip(a, b, strict=True):
-            close(one, other)
-
-
 @pytest.mark.parametrize("n_folds", [1, N_LANES - 1, N_LANES, N_LANES + 1, 2 * N_LANES + 7])
 def test_lanes_give_every_fold_what_it_gets_alone(n_folds):
     folds = some_folds(LONGER, n_folds)
@@ -238,16 +228,8 @@ def test_missing_sites_have_no_influence():
     assert (np.abs(cross[:, SMALL.observed]).max(axis=0) > 1e-3).all()
 
 
-def test_initial_law_is_stationary():
-    initial, transition = (np.exp(part) for part in SMALL.log_chain(TRAFFIC_PARAMS))
-    assert_allclose(initial @ transition, initial, rtol=1e-14)
-    assert_allclose(initial.sum(), 1.0, rtol=1e-14)
-
-
 def test_unpacked_parameters_are_named_and_constrained():
     named = SMALL.unpack(TRAFFIC_PARAMS)
-    assert_allclose(named.base_rate * named.day_effect, named.rates, rtol=1e-15)
-    assert_allclose(named.day_effect.mean(), 1.0, rtol=1e-15)
     assert_allclose(np.log(named.stay / (1 - named.stay)), TRAFFIC_PARAMS[9:], rtol=1e-13)
     assert_allclose(SMALL.pack(named), TRAFFIC_PARAMS, rtol=1e-13)
 
@@ -427,7 +409,7 @@ def test_flat_priors_add_nothing():
     assert not flat.gradient(params).any()
     assert not flat.hessian(params).any()
     for name in ("stay_quiet", "stay_event"):
-        with pytest.raises(ValueError, match=f"{name} = .* must be two positive numbers"):
+        with pytest.raises(ValueError, match=f"{name} must be above 0"):
             TrafficPrior(**{name: (1.0, 0.0)})
 
 

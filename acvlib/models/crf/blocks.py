@@ -7,7 +7,6 @@ sentence by sentence.
 
 import numpy as np
 from numba import njit
-from scipy.sparse import csr_array
 
 from ...inference.smoothing import factors
 from ...parallel import in_blas_threads, pieces
@@ -20,15 +19,16 @@ GROUPS = 8  # of blocks, for threads: fixed, so that results do not depend on th
 class Blocks:
     """All sentences of a chain whose params are start (K,), transitions (K, K) and end (K,).
 
+    free (D,): where these stand among the pairs of `Tokens.observed`.
     A block is (sentences, their emission factors (T, K, lanes)).
     """
 
-    def __init__(self, tokens: Tokens):
+    def __init__(self, tokens: Tokens, free: np.ndarray):
         density = factors(tokens.offset)
         emitted = tokens.offset[np.arange(len(tokens)), tokens.tags]
         self.level = np.add.reduceat(density.log_scale - emitted, tokens.starts[:-1])
         self.n_moves = tokens.lengths - 1
-        self.observed = _features(tokens)
+        self.observed = tokens.observed[:, free]
         self.blocks = []
         for length in np.unique(tokens.lengths):
             alike = np.flatnonzero(tokens.lengths == length)
@@ -55,18 +55,6 @@ class Blocks:
         return total[0] + weights @ level, total[1:] - weights @ self.observed
 
 
-def _features(tokens):
-    """How often the labels of each sentence have each feature, sparse (N, D)."""
-    k = tokens.n_labels
-    before, after = tokens.moves
-    every = np.arange(len(tokens.lengths))
-    sentence = np.concatenate([every, tokens.sentence_of[tokens.links], every])
-    last = tokens.tags[tokens.starts[1:] - 1]
-    feature = [tokens.tags[tokens.starts[:-1]], k + k * before + after, k + k**2 + last]
-    entries = np.ones(len(sentence)), (sentence, np.concatenate(feature))
-    return csr_array(entries, shape=(len(every), k * (k + 2)))
-
-
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 def _sums(factors, weights, start, transition, end):
     """Log Z and expected features of a block in one vector (1 + D,)."""
@@ -74,22 +62,24 @@ def _sums(factors, weights, start, transition, end):
     into = transition.T.copy()
     alpha = np.empty(factors.shape)  # of columns with sum 1
     norm = np.empty((n_places, lanes))
+    ones = np.ones(n_tags)
     for t in range(n_places):
         now = alpha[t]
-        now[:] = start.reshape(-1, 1)
-        if t > 0:
+        if t == 0:
+            now[:] = start.reshape(-1, 1)
+        else:
             np.dot(into, alpha[t - 1], now)
         now *= factors[t]
-        norm[t] = now.sum(axis=0)
-        now /= norm[t]
+        norm[t] = np.dot(ones, now)
+        now *= 1.0 / norm[t]
     mass = np.dot(end, alpha[-1])
-    log_z = np.dot(weights, np.log(mass) + np.log(norm).sum(axis=0))
+    log_z = np.dot(weights, np.log(mass)) + np.dot(np.log(norm), weights).sum()
     beta = np.outer(end, weights / mass)
-    last = (alpha[-1] * beta).sum(axis=1)
+    last = np.dot(alpha[-1] * beta, np.ones(lanes))
     links = np.zeros((n_tags, n_tags))
     for t in range(n_places - 1, 0, -1):
-        beta *= factors[t] / norm[t]
+        beta *= factors[t] * (1.0 / norm[t])
         links += np.dot(alpha[t - 1], beta.T)
         beta = np.dot(transition, beta)
-    first = (alpha[0] * beta).sum(axis=1)
+    first = np.dot(alpha[0] * beta, np.ones(lanes))
     return np.concatenate((np.array([log_z]), first, (links * transition).ravel(), last))

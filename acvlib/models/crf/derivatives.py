@@ -58,7 +58,7 @@ class TaggingDerivatives(Derivatives):
 
     @cached_property
     def _blocks(self):
-        return Blocks(self.model.tokens)
+        return Blocks(self.model.tokens, self.model.free)
 
     def _whole(self, params, coefficients):
         """sum_n coefficients_n (-log p(z_n | x_n)) and its gradient (D,)."""

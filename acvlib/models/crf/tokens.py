@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from scipy.sparse import csr_array, hstack
 
 from ...inference.smoothing import factors, smooth, transition_counts
 
@@ -45,32 +46,28 @@ class Tokens:
         return self.offset.shape[1]
 
     @cached_property
-    def links(self) -> np.ndarray:
-        """The tokens that another one of their sentence follows."""
-        followed = np.ones(len(self), bool)
-        followed[self.starts[1:] - 1] = False
-        return np.flatnonzero(followed)
-
-    @cached_property
-    def moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """The tags of `links` and of the tokens after them."""
-        return self.tags[self.links], self.tags[self.links + 1]
-
-    @cached_property
     def sentence_of(self) -> np.ndarray:
         """The sentence of each token, (n_tokens,)."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    def rows(self, sentences: np.ndarray) -> np.ndarray:
-        """The numbers of the tokens of the sentences, one sentence after the other."""
-        lengths = self.lengths[sentences]
-        starts = starts_of(lengths)
-        return np.repeat(self.starts[sentences] - starts[:-1], lengths) + np.arange(starts[-1])
+    @cached_property
+    def observed(self) -> csr_array:
+        """What each sentence has of each pair that `joined` has, sparse (N, n_pairs)."""
+        matrix = csr_array(self.matrix)
+        k = self.n_labels
+        tag = np.repeat(self.tags, np.diff(matrix.indptr))
+        shape = len(self.lengths), k * matrix.shape[1]
+        ends = matrix.indptr[self.starts]
+        states = csr_array((matrix.data, k * matrix.indices + tag, ends), shape)
+        links = np.flatnonzero(np.diff(self.sentence_of) == 0)
+        moves = self.sentence_of[links], k * self.tags[links] + self.tags[links + 1]
+        return hstack([states, csr_array((np.ones(len(links)), moves), (shape[0], k * k))], "csr")
 
     def take(self, sentences: np.ndarray) -> "Tokens":
         """The tokens of the numbered sentences, each as often as it is named."""
-        rows = self.rows(sentences)
-        starts = starts_of(self.lengths[sentences])
+        lengths = self.lengths[sentences]
+        starts = starts_of(lengths)
+        rows = np.repeat(self.starts[sentences] - starts[:-1], lengths) + np.arange(starts[-1])
         return Tokens(self.matrix[rows], self.tags[rows], self.offset[rows], starts)
 
 
@@ -96,11 +93,11 @@ class Paths:
     def __init__(self, tokens: Tokens, params: FeatureParams):
         self.tokens = tokens
         scores = tokens.matrix @ params.states + tokens.offset
-        labelled = scores[np.arange(len(tokens)), tokens.tags]
-        labelled[tokens.links] += params.transitions[tokens.moves]
         none = np.zeros(tokens.n_labels)
         self.smoothed = smooth(factors(scores), tokens.starts, none, params.transitions, none)
-        self.values = self.smoothed.log_z - np.add.reduceat(labelled, tokens.starts[:-1])
+        given = tokens.offset[np.arange(len(tokens)), tokens.tags]
+        labelled = np.add.reduceat(given, tokens.starts[:-1]) + tokens.observed @ joined(*params)
+        self.values = self.smoothed.log_z - labelled
 
     def gradients(self, coefficients: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """sum_n coefficients_n dvalues_n over sentences bounds[o]:bounds[o + 1], (n, n_pairs).
@@ -108,19 +105,18 @@ class Paths:
         Where the matrix is sparse, n is 1.
         """
         tokens = self.tokens
-        excess = self.smoothed.gamma.copy()
-        excess[np.arange(len(tokens)), tokens.tags] -= 1.0
-        excess *= coefficients[tokens.sentence_of][:, None]
+        gamma = coefficients[tokens.sentence_of][:, None] * self.smoothed.gamma
         if len(bounds) == 2:
-            states = (tokens.matrix.T @ excess)[None]
+            states = tokens.matrix.T @ gamma
         else:
-            each = tokens.matrix[:, :, None] * excess[:, None]
+            each = tokens.matrix[:, :, None] * gamma[:, None]
             states = np.add.reduceat(each, tokens.starts[bounds[:-1]])
         moves = transition_counts(self.smoothed, tokens.starts)
-        np.subtract.at(moves, (tokens.sentence_of[tokens.links], *tokens.moves), 1.0)
         moves = np.add.reduceat(coefficients[:, None, None] * moves, bounds[:-1])
         n = len(moves)
-        return np.hstack([states.reshape(n, -1), moves.reshape(n, -1)])
+        expected = np.hstack([states.reshape(n, -1), moves.reshape(n, -1)])
+        of_folds = csr_array((coefficients, np.arange(len(coefficients)), bounds))
+        return expected - (of_folds @ tokens.observed).toarray()
 
     def gradient(self, coefficients: np.ndarray) -> np.ndarray:
         """sum_n coefficients_n dvalues_n, (n_pairs,)."""

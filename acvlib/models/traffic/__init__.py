@@ -33,22 +33,15 @@ MAX_COUNT = 10_000  # tables run over all counts: half a second for 32 folds wit
 
 
 class TrafficParams(NamedTuple):
-    """rates (7,) per step on each day, Sunday first; excess_shape a, excess_rate b; stay (2,)."""
+    """rates (7,) per step on each day, Sunday first; excess_shape a, excess_rate b; stay (2,).
+
+    The paper's lambda_0 is the mean of the rates, its delta the rates over that.
+    """
 
     rates: np.ndarray
     excess_shape: float
     excess_rate: float
     stay: np.ndarray
-
-    @property
-    def base_rate(self) -> float:
-        """lambda_0, the mean rate of the week."""
-        return anp.mean(self.rates)
-
-    @property
-    def day_effect(self) -> np.ndarray:
-        """delta (7,), with mean 1: rates / lambda_0."""
-        return self.rates / self.base_rate
 
 
 @declared

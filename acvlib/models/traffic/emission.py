@@ -111,12 +111,11 @@ class CompleteData:
         to0 = quiet * self.leave[0] - entered - surplus * self.stay[0]
         to1 = in_event * self.leave[1] - left + surplus * self.stay[1]
         of_ratio = event * self.ratio_score
-        of_rates = (self.classes.days == np.arange(A)[:, None]) @ (
-            total * self.quiet_score + of_ratio[0]
-        )
+        is_day = self.classes.days == np.arange(A)[:, None]
+        of_rates = is_day @ (total * self.quiet_score + of_ratio[0])
         return np.concatenate([of_rates, of_ratio[1:].sum(axis=1), [to0, to1]])
 
-    def hessian(self, *expected: np.ndarray) -> np.ndarray:
+    def hessian(self, total: np.ndarray, event: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Expected Hessian (11, 11, L), by complex steps in parameters that do not meet in it.
 
         All log rates move at once, as no class has two of them, and the chain's beside log a, b.
@@ -124,7 +123,8 @@ class CompleteData:
 
         def slopes(*places: int) -> np.ndarray:
             way = 1j * STEP * np.isin(np.arange(N_PARAMS), places)
-            return CompleteData(self.classes, self.params + way).gradient(*expected).imag / STEP
+            moved = CompleteData(self.classes, self.params + way)
+            return moved.gradient(total, event, statistics).imag / STEP
 
         hessian = np.zeros((N_PARAMS, *self.params.shape[::-1]))
         hessian[range(A), range(A)] = slopes(*range(A))[:A]

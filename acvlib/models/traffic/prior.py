@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import one_line, real_array
-from ...declared import Positive, declared
+from ...checks import one_line
+from ...declared import Positive, Real, declared
 from ...inference.two_state import N_PARAMS, TO0
 from .emission import STEP, A
 
@@ -16,6 +17,10 @@ SUGGESTED_PRIOR = (
     "TrafficPrior((2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), stay_quiet=(20.0, 2.0), "
     "stay_event=(4.0, 2.0))"
 )
+
+
+Gamma = Annotated[tuple, Real("2", least=0.0)]
+Beta = Annotated[tuple, Real("2", above=0.0)]
 
 
 @declared
@@ -29,23 +34,16 @@ class TrafficPrior:
     """
 
     __repr__ = one_line
-    base_rate: tuple = (1.0, 0.01)
+    base_rate: Gamma = (1.0, 0.01)
     day_concentration: Positive = 1.0
-    excess_shape: tuple = (1.0, 0.01)
-    excess_rate: tuple = (1.0, 0.01)
-    stay_quiet: tuple = (1.0, 1.0)
-    stay_event: tuple = (1.0, 1.0)
+    excess_shape: Gamma = (1.0, 0.01)
+    excess_rate: Gamma = (1.0, 0.01)
+    stay_quiet: Beta = (1.0, 1.0)
+    stay_event: Beta = (1.0, 1.0)
 
     def __post_init__(self):
         for name in vars(self).keys() - {"day_concentration"}:
-            two = real_array(name, getattr(self, name), 1)
-            rate_0 = not name.startswith("stay") and two[1:].tolist() == [0.0]
-            if two.shape != (2,) or not (two[: 2 - rate_0] > 0.0).all():
-                allowed = "" if name.startswith("stay") else ", or a rate of 0"
-                raise ValueError(
-                    f"TrafficPrior: {name} = {two} must be two positive numbers{allowed}"
-                )
-            object.__setattr__(self, name, tuple(two.tolist()))
+            object.__setattr__(self, name, tuple(np.asarray(getattr(self, name)).tolist()))
 
     def negative_log_density(self, params: np.ndarray) -> np.ndarray:
         """-log p(constrained params) up to a constant, for each row of params (..., 11)."""
