@@ -178,9 +178,9 @@ def panel(n_individuals=45, sessions=3, length=1000):
             path[t] = state = min(np.searchsorted(np.cumsum(moves[state]), u), 2)
         sequences.append(mean[path] + [shift, 0.0] + sd[path] * rng.normal(size=(length, 2)))
     model = GaussianHMM(sequences, 3, sites="sequences", covariance="full")
-    seconds, start = timed(lambda: em.restarts(model, 1, 3))
+    seconds, start = timed(lambda: model.restart_points(1, 3))
     report("135,000 steps, 45 individuals: seconds of EM, 3 restarts", seconds)
-    polish, fit = timed(lambda: acv.fit(model, start.params))
+    polish, fit = timed(lambda: acv.fit(model, start[0]))
     report("seconds of the polish", polish)
     folds = acv.folds.leave_group_out(individual)
     few = folds[:3]

@@ -22,8 +22,7 @@ BETA = 0.4
 
 def potentials(model, params):
     """Node and edge potentials of the whole field."""
-    everything = model.scheme(np.ones(model.n_sites), model.edges)
-    return model.potentials(model.log_densities(params), everything)
+    return model.potentials(model.log_densities(params), model.factors(np.ones(model.n_sites)))
 
 
 def one_evaluation(model, fit, one):
@@ -55,7 +54,6 @@ def whole_cv(model, fit, unit):
     """All 384 folds by every rung, warm, and by EM from scratch."""
     folds = acv.folds.leave_one_out(model.n_sites)
     acv.infinitesimal_jackknife(fit, folds[:8])
-    sharing(model, fit, folds[::8])
     acv_seconds, _ = timed(lambda: acv.infinitesimal_jackknife(fit, folds))
     report(f"{len(folds)}-fold ACV, in log-partitions", acv_seconds / unit, 1000)
     for rung in (acv.no_adjustment, acv.frozen_newton, acv.newton_step):
@@ -74,15 +72,6 @@ def whole_cv(model, fit, unit):
         acv.theta_errors(exact, cold).max(),
         1e-5,
     )
-
-
-def sharing(model, fit, folds):
-    """What folds at one point gain by renewing only the sums that their sites touch."""
-    apart = np.tile(fit.params, (len(folds), 1))
-    for name in ("fold_gradients", "fold_hessians"):
-        alone = seconds(lambda name=name: getattr(model.derivatives, name)(apart, folds), 3)
-        shared = seconds(lambda name=name: getattr(model.derivatives, name)(fit.params, folds), 3)
-        report(f"{name} each at its own point over all at one", alone / shared)
 
 
 def fits(model):

@@ -74,14 +74,14 @@ def forward(classes, emission, stay, leave):
 
 def log_marginal(model, params):
     """A function of nothing: the forward pass alone, without derivatives, tables included."""
-    from acvlib.models.traffic.emission import Emission
+    from acvlib.models.traffic.emission import CompleteData
 
     classes = np.where(model.observed, model.classes.of_site, len(model.classes))
     stay = expit(params[9:])
     leave = expit(-params[9:])
 
     def evaluate():
-        table = Emission(model.classes, params[None]).log_density[:, :, 0]
+        table = CompleteData(model.classes, params[None]).log_density[:, :, 0]
         scaled = np.exp(table - table.max(axis=0))
         missing = np.ones((2, 1))
         return forward(classes, np.hstack([scaled, missing]), stay, leave)

@@ -35,7 +35,7 @@
 # | a dict of features for each word | `FeatureCRF` | [A tagger's features](#door-tagger) | {value}`beyond.doors.tagger` | {value}`beyond.doors.tagger baseline` |
 # | a fitted sklearn-crfsuite model | `from_crfsuite` | [A fitted sklearn-crfsuite model](#door-crfsuite) | {value}`beyond.doors.crfsuite` | {value}`beyond.doors.crfsuite baseline` |
 # | a graph | `HiddenMRF` | [A graph](#door-graph) | {value}`beyond.doors.graph` | {value}`beyond.doors.graph baseline` |
-# | a GeoDataFrame or GeoJSON file | `HiddenMRF.from_map` | [A map](#door-map) | {value}`beyond.doors.map` | {value}`beyond.doors.map baseline` |
+# | a GeoDataFrame | `HiddenMRF(counts, neighbours(frame))` | [A map](#door-map) | {value}`beyond.doors.map` | {value}`beyond.doors.map baseline` |
 # | functions in JAX | `from_jax` | [A model in JAX](#door-jax) | {value}`beyond.doors.jax` | {value}`beyond.doors.jax baseline` |
 # | functions in PyTorch | `from_torch` | [A model in PyTorch](#door-torch) | {value}`beyond.doors.torch` | {value}`beyond.doors.torch baseline` |
 # | a Parquet file, or a folder | `Examples.of`, `treecv` | [A Parquet file, larger than memory if need be](#door-parquet) | largest {value}`beyond.doors.parquet` | – |
@@ -342,9 +342,8 @@ for c, result in results.items():
 
 # %% tags=["hide-input"]
 refits = doors.refits(models[2], x, folds, fits[2].params)
-none = acv.no_adjustment(fits[2], folds)
 print(f"2 components by refits: {refits.mean():.4f}")
-doors.near("mixture", results[2].pointwise, refits, none.pointwise)
+doors.near_refits("mixture", results[2], refits)
 
 # %% [markdown]
 # (door-glmhmm)=
@@ -409,10 +408,9 @@ print(f"{model.observed.sum()} frames have some channel, {whole} all three", end
 print(f"loss {result.loss:.4f}")
 
 # %% tags=["hide-input"]
-refits, seen = doors.refits(model, x, folds, fit.params), model.observed
-none = acv.no_adjustment(fit, folds)
-print(f"loss by refits {refits[seen].mean():.4f}")
-doors.near("channels", result.pointwise[seen], refits[seen], none.pointwise[seen])
+refits = doors.refits(model, x, folds, fit.params)
+print(f"loss by refits {refits[model.observed].mean():.4f}")
+doors.near_refits("channels", result, refits, model.observed)
 
 # %% [markdown]
 # (door-hmmlearn)=
@@ -612,19 +610,20 @@ doors.near("crfsuite", cv.losses[0], refits, none.losses[0])
 # %% [markdown]
 # (door-graph)=
 # ## A graph
-# `HiddenMRF` takes edges, a networkx graph (data by node as a dict or a Series), or an adjacency matrix, dense or sparse. A
+# `HiddenMRF` takes edges, a networkx graph (data by node as a Series), or an adjacency matrix, dense or sparse. A
 # graph that is too wide for exact sums is refused when the model is made, with its width.
 #
 # {verdict}`beyond.doors.graph.ratio`
 
 # %%
 import networkx
+import pandas as pd
 
 from acvlib.models import HiddenMRF
 
 families = networkx.florentine_families_graph()  # who married into whom
 rates = {name: 12 if "Medici" in {name, *families[name]} else 3 for name in families}
-visits = {name: rng.poisson(rate) for name, rate in rates.items()}
+visits = pd.Series({name: rng.poisson(rate) for name, rate in rates.items()})
 model = HiddenMRF(visits, families, coupling=0.3)
 cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(model.n_sites))
 print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")
@@ -632,13 +631,12 @@ print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")
 # %% tags=["hide-input"]
 refits = doors.without_each(model)  # EM from the start, on the graph without the node
 print(f"loss by refits {np.mean(refits):.4f}")
-none = acv.no_adjustment(cv.fit, cv.folds)
-doors.near("graph", cv.pointwise, refits, none.pointwise)
+doors.near_refits("graph", cv, refits)
 
 # %% [markdown]
 # (door-map)=
 # ## A map
-# `HiddenMRF.from_map` takes a GeoDataFrame or the path of a GeoJSON file. Areas that share a point of their borders are neighbours;
+# `neighbours` makes a graph of a GeoDataFrame. Areas that share a point of their borders are neighbours;
 # `contiguity="rook"` asks for a stretch. With `exposure` the rates are per head.
 #
 # {verdict}`beyond.doors.map.ratio`
@@ -654,17 +652,18 @@ columns = {"cases": cases, "people": people}
 districts = geopandas.GeoDataFrame(columns, geometry=squares)
 
 # %%
+from acvlib.adapters.maps import neighbours
 from acvlib.models import HiddenMRF
 
-model = HiddenMRF.from_map(districts, "cases", coupling=0.5, exposure="people")
+borders = neighbours(districts)
+model = HiddenMRF(districts["cases"], borders, coupling=0.5, exposure=districts["people"])
 cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(48))
 print(f"{len(model.edges)} borders; loss {cv.loss:.4f} of a district that was left out")
 
 # %% tags=["hide-input"]
 refits = doors.without_each(model)
 print(f"loss by refits {np.mean(refits):.4f}")
-none = acv.no_adjustment(cv.fit, cv.folds)
-doors.near("map", cv.pointwise, refits, none.pointwise)
+doors.near_refits("map", cv, refits)
 
 # %% [markdown]
 # (door-jax)=
@@ -704,8 +703,7 @@ for fold in cv.folds:  # least squares without the fold
     x, y = data[fold].T
     refits[fold] = (y - line(x)) ** 2 / noise / 2 + np.log(noise) / 2
 print(f"loss by least squares {refits.mean():.5f}")
-none = acv.no_adjustment(cv.fit, cv.folds)
-doors.near("jax", cv.pointwise, refits, none.pointwise)
+doors.near_refits("jax", cv, refits)
 
 # %% [markdown]
 # (door-torch)=
@@ -741,9 +739,8 @@ for fold in cv.folds:
     weights = torch.tensor(acv.folds.weights(200, fold))
     doors.torch_minimum(lambda q, w=weights: w @ losses(q, slice(None)), p)
     refits[fold] = losses(p, torch.tensor(fold)).detach()
-none = acv.no_adjustment(cv.fit, cv.folds)
 print(f"loss {cv.loss:.5f}; by torch's refits {refits.mean():.5f}")
-doors.near("torch", cv.pointwise, refits, none.pointwise)
+doors.near_refits("torch", cv, refits)
 
 # %% [markdown]
 # (door-parquet)=

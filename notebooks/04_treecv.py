@@ -398,7 +398,7 @@ subjects = {
         lambda n: learners.pegasos(55, 0.01), population, least_error
     ),
     "lsqsgd": Subject(lambda n: learners.lsqsgd(90, n**-0.5), some_songs, least_square),
-    "k_means": Subject(lambda n: learners.k_means(10, 7, 10), numeric, least_distance),
+    "k_means": Subject(lambda n: learners.k_means(10, 7), numeric, least_distance),
     "density": Subject(lambda n: histogram, elevation, least_surprise),
 }
 ns = (160, 480, 1_600, 4_800, 16_000) if paper else (160, 1_600)
@@ -500,7 +500,7 @@ figures.save(fig, "treecv_stability", data=songs)
 # %%
 all_numeric, all_elevation = (acv.Examples(forest.X[:, :d]) for d in (10, 1))
 low, high = all_elevation.X.min(), all_elevation.X.max()
-seven = learners.k_means(10, n_clusters=7, batch_size=10)
+seven = learners.k_means(10, n_clusters=7)
 cells = learners.histogram([low], [high], n_bins=100)
 settings = {
     "classification": (pegasos, forest, covtype),

@@ -64,7 +64,7 @@ print(june, may, toy, sep="\n")
 # %% tags=["hide-input"]
 fields = {beta: mrf.every_rung(june, beta, folds) for beta in betas}
 elimination = fields[0.1].model.elimination
-print(f"width {elimination.width}, {elimination.start[-1]:,} entries in all tables")
+print(f"width {elimination.width}, {elimination.columns.sum():,} entries in all tables")
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 3, figsize=(10, 4.6))
@@ -486,15 +486,18 @@ for part, (what, *row) in cells.items():
 # exact folds alone; around the baseline it is {value}`beyond.calibrate.mrf.narrower baseline | .1%`.
 #
 # ## Your own map
-# Any GeoDataFrame or GeoJSON file of polygons with a column of counts will do, with a column of exposure if rates are per
+# Any GeoDataFrame of polygons with a column of counts will do, with a column of exposure if rates are per
 # head. Areas that share a point of their borders are neighbours; `contiguity="rook"` asks for a stretch.
 #
 # ```python
-# settings = {"coupling": 0.6, "exposure": "people"}
-# model = acv.models.HiddenMRF.from_map("districts.geojson", "incidents", **settings)
+# from acvlib.adapters.maps import neighbours
+#
+# areas = geopandas.read_file("districts.geojson")
+# settings = {"coupling": 0.6, "exposure": areas["people"]}
+# model = acv.models.HiddenMRF(areas["incidents"], neighbours(areas), **settings)
 # fit = acv.fit(model)
 # cv = acv.infinitesimal_jackknife(fit, acv.folds.leave_one_out(model.n_sites))
-# geopandas.read_file("districts.geojson").plot(cv.pointwise, legend=True)
+# areas.plot(cv.pointwise, legend=True)
 # ```
 #
 # The price of exact sums is exponential in the width of the map. This city, with its parks and rivers, has width

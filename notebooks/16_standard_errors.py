@@ -45,7 +45,7 @@ rng = np.random.default_rng(seed)
 # nineteen draws of twenty.
 
 # %%
-n_draws = 400 if paper else 20
+n_draws = 200 if paper else 20
 shares = standard_errors.coverage(n_draws, rng)
 shares.rename(columns={"dse": "with what fits share", "dse_paired": "pairs alone"})
 

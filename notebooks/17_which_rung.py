@@ -53,7 +53,7 @@ figures.save(fig, "phases")
 # ```{figure} figures/phases.svg
 # :name: fig-phases
 # :alt: Squares over two logarithmic axes: the jackknife is enough in the lower left, a Newton step nearly everywhere, refits at the right and top.
-# The cheapest rung that is enough, {given}`400` rows, median of data sets. Read it from your own two ratios. {verdict}`beyond.phase.transfer`
+# The cheapest rung that is enough, {given}`400` rows, median of data sets. Read it from your own two ratios. {verdict}`beyond.phase`
 # ```
 
 # %% tags=["remove-cell"]
@@ -70,6 +70,7 @@ ledger.record("beyond.phase.seconds", time.process_time() - started)
 # ratio the distances span factors of {value}`beyond.phase.newton baseline | .0f` (Newton step to refit) and
 # {value}`beyond.phase.jackknife baseline | .0f` (jackknife to Newton step); divided by their rates, factors of
 # {value}`beyond.phase.newton | .1f` and {value}`beyond.phase.jackknife | .1f` are left. {verdict}`beyond.phase.newton`
+# {verdict}`beyond.phase.jackknife`
 #
 # A hidden Markov model of {given}`400` steps, single steps left out at random, the shares of the correction that each rung misses:
 
@@ -130,3 +131,5 @@ for folds, id in (("n", "beyond.tree_ij"), ("10", "beyond.tree_ij.ten")):
 # ## What to take away
 # - Look up the map before you choose a rung, and run `check_result` after.
 # - A learner with an optimum: take a step from it. A learner that only ever passes once over its rows: TreeCV, there is nothing to step from.
+# - Do not rank predictions of rows that were left out one by one: each leans away from its own class {cite:p}`austin2025`, and
+#   `approx_cross_val_predict` warns of it.

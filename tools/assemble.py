@@ -42,9 +42,17 @@ def main(folder, target):
     board.write_text(page, "utf-8")
     api_pages.write(target)
     benchmarks_page.write(target)
-    make_chapters(target, folder, records)
+    list_chapters(target, folder, records)
     leave_out_missing(target)
-    fill_prose(target, {record["id"]: record for record in records})
+    recorded = {record["id"]: record for record in records}
+    for path in target.glob("*.md"):
+        path.write_text(prose.fill(path.read_text("utf-8"), recorded, claims), "utf-8")
+    for path in target.glob("*.ipynb"):
+        chapter = make_chapter(path, folder, records)
+        for cell in chapter["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = prose.fill("".join(cell["source"]), recorded, claims)
+        path.write_text(json.dumps(chapter, indent=1, ensure_ascii=False), "utf-8")
     if "GITHUB_REPOSITORY" in os.environ:  # where a CI service names it, there are launch buttons
         address = "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}".format_map(os.environ)
         launch = (BOOK / "_launch.yml").read_text("utf-8").replace("REPOSITORY_URL", address)
@@ -52,21 +60,23 @@ def main(folder, target):
             config.write(launch)
 
 
-def make_chapters(target, folder, records):
-    """Turn the executed notebooks into chapters, and list them on the start page."""
+def list_chapters(target, folder, records):
+    """List the executed notebooks on the start page."""
     index = target / "index.md"
     text = index.read_text("utf-8")
     for path in ("papers", "use"):
         table = chapters.contents(target, folder, records, path)
         text = text.replace(f"<!-- chapters: {path} -->", table)
     index.write_text(text, "utf-8")
-    for path in target.glob("*.ipynb"):
-        executed = json.loads(path.read_text("utf-8"))
-        notebook = chapters.with_prose_of(Path("notebooks", f"{path.stem}.py"), executed)
-        chapters.refuse_raw_outputs(path.stem, notebook)
-        frame = chapters.frame(path.stem, folder, records)
-        chapter = chapters.chapter(notebook, frame, chapters.exercises(path.stem))
-        path.write_text(json.dumps(chapter, indent=1, ensure_ascii=False), "utf-8")
+
+
+def make_chapter(path, folder, records):
+    """The chapter (a dict) of an executed notebook, numbers and badges still to be filled in."""
+    executed = json.loads(path.read_text("utf-8"))
+    notebook = chapters.with_prose_of(Path("notebooks", path.name).with_suffix(".py"), executed)
+    chapters.refuse_raw_outputs(path.stem, notebook)
+    frame = chapters.frame(path.stem, folder, records)
+    return chapters.chapter(notebook, frame, chapters.exercises(path.stem))
 
 
 def leave_out_missing(target):
@@ -78,19 +88,6 @@ def leave_out_missing(target):
             print(f"{name}: not published yet, left out")
             text = re.sub(rf"^ *- file: {name}\n", "", text, flags=re.M)
     contents.write_text(text, "utf-8")
-
-
-def fill_prose(target, records):
-    """Put the ledger's numbers and badges into the Markdown of all pages and notebooks."""
-    claims = load_claims()
-    for path in target.glob("*.md"):
-        path.write_text(prose.fill(path.read_text("utf-8"), records, claims), "utf-8")
-    for path in target.glob("*.ipynb"):
-        notebook = json.loads(path.read_text("utf-8"))
-        for cell in notebook["cells"]:
-            if cell["cell_type"] == "markdown":
-                cell["source"] = prose.fill("".join(cell["source"]), records, claims)
-        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
 """Models written in JAX or PyTorch: F and the held-out losses, as functions of their arrays.
 
-(H v, J' v) = d/dt gradients of F(params + t v, weights) in params and in weights
-
-All derivatives are made of grad and jvp, which both libraries have. Folds and vectors go side by
-side as lanes of these functions: at most 16, and fewer where their weights and derivatives would
-take more than 32 megabytes; what a function itself needs comes on top.
+H, J and gradients are those of the library: both have grad, jacrev, hessian and vmap. Folds go side
+by side as lanes of one call, 16 at a time, or one where J has more than `HELD` entries.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +17,13 @@ from ..derivatives import Derivatives
 from ..folds import Fold, Folds
 from ..folds.folds import Known
 from ..model import ModelDefaults
+from ..parallel import pieces
 from ..solvers.inverse import DenseFolds, DenseHessian
 from ..weighting import Weights
 from .checks import check_functions, repeated
 
-LANES = (1, 16)  # rows of one call: each number is compiled, which takes a second or more
-HELD = 2**22  # entries of the arguments and results of a call: 32 megabytes
+LANES = 16  # rows of one call, or 1: each number is compiled, which takes a second or more
+HELD = 2**22  # entries, 32 megabytes, of what each lane may hold
 
 
 @declared
@@ -77,14 +75,16 @@ class AdaptedModel(ModelDefaults):
     @property
     def n_params(self) -> int:
         """How many numbers `start` holds."""
-        return sum(int(np.prod(shape)) for shape in self._form[1])
+        return len(self.initial_params())
 
     def unpack(self, params: Any) -> Any:
         """Params (D,) in the form of `start`."""
         structure, shapes = self._form
-        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
-        spans = zip(ends[:-1], ends[1:], shapes, strict=True)
-        leaves = [params[first:last].reshape(shape) for first, last, shape in spans]
+        leaves = []
+        end = 0
+        for shape in shapes:
+            start, end = end, end + int(np.prod(shape))
+            leaves.append(params[start:end].reshape(shape))
         return self.backend.unflatten(structure, leaves)
 
     def pack(self, form: Any) -> np.ndarray:
@@ -103,7 +103,7 @@ class AdaptedModel(ModelDefaults):
     @declared
     def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """The held-out losses (len(fold),)."""
-        return self.derivatives._rows("heldout", 1, params[None], fold[None])[0][0]
+        return self.derivatives._rows("heldout", params[None], fold[None])[0][0]
 
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Return `start` as (D,)."""
@@ -129,76 +129,59 @@ class AdaptedDerivatives(Derivatives):
             value = loss(params, weights)
             return value, value
 
-        def value_and_gradient(params: np.ndarray, weights: np.ndarray):
-            return of.grad(valued, has_aux=True)(params, weights)[::-1]
+        functions = {
+            "value_and_gradient": lambda *at: of.grad(valued, has_aux=True)(*at)[::-1],
+            "terms": of.grad(loss, argnums=1),
+            "hessian": of.hessian(loss),
+            "cross": of.jacrev(of.grad(loss), argnums=1),
+            "heldout": lambda params, sites: model.heldout(model.unpack(params), sites),
+        }
+        self._functions = {name: of.compiled(of.vmap(each)) for name, each in functions.items()}
 
-        def product(params: Any, weights: Any, vector: Any):
-            both = of.grad(loss, argnums=(0, 1))
-            gradients, products = of.jvp(lambda at: both(at, weights), (params,), (vector,))
-            return *products, *gradients
+    def _rows(self, name: str, *tables: Any) -> list[np.ndarray]:
+        """The results of a function for each row of its arguments.
 
-        def heldout(params: np.ndarray, sites: np.ndarray):
-            return model.heldout(model.unpack(params), sites)
-
-        functions = (value_and_gradient, product, heldout)
-        self._functions = {each.__name__: of.compiled(of.vmap(each)) for each in functions}
-
-    def _rows(self, name, n, *tables, keep=None):
-        """The first `keep` results of function `name` for n rows of its arguments.
-
-        Each table is an array (n, ...) or makes one of row numbers.
+        Each table is an array (n, ...) or, but for the first, makes one of row numbers.
         """
-        entries = self.model.n_params + self.n_sites
-        most = max(size for size in LANES if size == 1 or size * entries <= HELD)
+        n = len(tables[0])
+        side_by_side = n > 1 and self.model.n_params * self.n_sites <= HELD
+        size = LANES if side_by_side else 1
         parts = []
-        for start in range(0, n, most):
-            left = min(n - start, most)
-            size = min(size for size in LANES if size >= left)
-            rows = np.minimum(np.arange(start, start + size), n - 1)  # the last one fills the rest
+        for part in pieces(n, size):
+            rows = np.minimum(np.arange(part.start, part.start + size), n - 1)  # the last fills up
             lanes = [table(rows) if callable(table) else table[rows] for table in tables]
-            results = self._functions[name](*lanes)[:keep]
-            parts.append([np.array(result)[:left] for result in results])
+            results = self._functions[name](*lanes)
+            parts.append([np.array(result)[: part.stop - part.start] for result in results])
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
-    def _products(self, params, weights, vectors, keep=None):
-        """(H v, J' v, dF/dparams, dF/dweights) of each vector, at a point or a row for each."""
-        n = len(vectors)
-        tables = (weights if callable(weights) else repeated(n, weights), vectors)
-        return self._rows("product", n, repeated(n, params), *tables, keep=keep)
-
-    def _kept(self, folds):
-        """The function of numbers of folds that makes w_o of these."""
-        return lambda rows: 1.0 - folds[rows].indicator(self.n_sites).toarray()
+    def _of_folds(self, name, params, folds):
+        """The results at a point, or a row for each fold, and the weights w_o."""
+        weights = lambda rows: 1.0 - folds[rows].indicator(self.n_sites).toarray()  # noqa: E731
+        return self._rows(name, repeated(len(folds), params), weights)
 
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        values, gradients = self._rows("value_and_gradient", 1, params[None], weights[None])
+        values, gradients = self._rows("value_and_gradient", params[None], weights[None])
         return float(values[0]), gradients[0]
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
-        return DenseHessian(self._products(params, weights, np.eye(len(params)), keep=1)[0])
+        return DenseHessian(self._rows("hessian", params[None], weights[None])[0][0])
 
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        return self._products(params, weights, np.eye(len(params)), keep=2)[1]
+        return self._rows("cross", params[None], weights[None])[0][0]
 
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[Any, np.ndarray]:
-        n = len(folds)
-        found = self._rows("value_and_gradient", n, repeated(n, params), self._kept(folds))
+        found = self._of_folds("value_and_gradient", params, folds)
         return found[0], found[1]
 
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
     ) -> DenseFolds:
-        n, size = len(folds), params.shape[-1]
-        fold = np.repeat(np.arange(n), size)
-        kept = self._kept(folds)
-        units = np.tile(np.eye(size), (n, 1))
-        points = repeated(n, params)[fold]
-        columns = self._products(points, lambda rows: kept(fold[rows]), units, keep=1)[0]
-        return DenseFolds(columns.reshape(n, size, size) + damping * np.eye(size))
+        (matrices,) = self._of_folds("hessian", params, folds)
+        return DenseFolds(matrices + damping * np.eye(params.shape[-1]))
 
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """Folds of one size go together."""
@@ -207,7 +190,7 @@ class AdaptedDerivatives(Derivatives):
         for size in np.unique(folds.sizes):
             alike = np.flatnonzero(folds.sizes == size)
             sites = np.array([folds[fold] for fold in alike])
-            (rows,) = self._rows("heldout", len(alike), points[alike], sites)
+            (rows,) = self._rows("heldout", points[alike], sites)
             for fold, row in zip(alike, rows, strict=True):
                 losses[fold] = row
         return folds.pick(losses)

@@ -57,46 +57,43 @@ def _check_output(model, label, arguments, shape):
 def _check_derivatives(model, start, ones, observed):
     """Compare derivatives with differences and with a second call; look for weights unread."""
     rng = np.random.default_rng(0)
-    along = rng.standard_normal((16, len(start)))
-    sideways = rng.uniform(-1.0, 1.0, len(ones))
+    rows = model.derivatives._rows
     value, gradient = model.derivatives.value_and_gradient(start, ones)
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         raise ValueError(f"loss is {value} at start, its gradient {gradient}: start where both are")
-    products, crosses, again, terms = model.derivatives._products(start, ones, along)
-    rounding = SAME * (abs(gradient).max() + np.nan_to_num(abs(crosses)).sum())
+    cross = model.derivatives.cross_matrix(start, ones)
+    _, again = rows("value_and_gradient", repeated(2, start), repeated(2, ones))
+    rounding = SAME * (abs(gradient).max() + np.nan_to_num(abs(cross)).sum())
     if not (abs(again - gradient) <= rounding).all():
         raise ValueError("loss is another function at each call: no random numbers in it")
-    unread = observed & ~crosses.any(axis=0) & ~terms.any(axis=0)
-    if unread.any():  # a site that costs nothing at the start may cost something elsewhere
-        far = start + (1.0 + abs(start)) * along * np.geomspace(0.01, 10.0, len(along))[:, None]
-        _, crosses_there, _, terms = map(
-            np.nan_to_num, model.derivatives._products(far, ones, along)
-        )
-        unread &= ~crosses_there.any(axis=0) & ~terms.any(axis=0)
+    far = rng.standard_normal((16, len(start))) * (1.0 + abs(start))
+    far *= np.geomspace(0.0001, 10.0, 16)[:, None]  # a site may cost nothing at the start alone
+    (terms,) = rows("terms", start + far, repeated(16, ones))
+    unread = observed & ~np.nan_to_num(terms).any(axis=0)
     if unread.any():
         raise ValueError(
             f"loss ignores the weights of {unread.sum()} sites, such as "
             f"{np.flatnonzero(unread)[:3]}: multiply the term of each site by its weight"
         )
-    if not products.any():
+    hessian = rows("hessian", start[None], ones[None])[0][0]
+    if not hessian.any():
         raise ValueError(f"{NOT_SMOOTH}: its second derivative is 0")
-
-    def moved(move: Any, change: Any):
-        return model.derivatives.value_and_gradient(start + STEP * move, ones + STEP * change)
-
-    ahead, behind = moved(along[0], 0.0), moved(-along[0], 0.0)
-    heavier, lighter = moved(0.0, sideways)[1], moved(0.0, -sideways)[1]
-    _compare("gradient", gradient @ along[0], ahead[0], behind[0])
-    _compare("second derivative", products[0], ahead[1], behind[1])
-    _compare("derivative by weights", crosses @ sideways, along @ heavier, along @ lighter)
+    along = STEP * rng.standard_normal(len(start))
+    sideways = STEP * rng.uniform(-1.0, 1.0, len(ones))
+    at = model.derivatives.value_and_gradient
+    ahead, behind = at(start + along, ones), at(start - along, ones)
+    heavier, lighter = at(start, ones + sideways), at(start, ones - sideways)
+    _compare("gradient", gradient @ along, ahead[0], behind[0])
+    _compare("second derivative", hessian @ along, ahead[1], behind[1])
+    _compare("derivative by weights", cross @ sideways, heavier[1], lighter[1])
 
 
 def _compare(name, derivative, ahead, behind):
-    difference = (ahead - behind) / (2 * STEP)
+    difference = (ahead - behind) / 2
     error = np.linalg.norm(derivative - difference)
-    rounding = ROUNDING * (1.0 + np.linalg.norm(ahead)) / STEP
+    rounding = ROUNDING * (1.0 + np.linalg.norm(ahead))
     if not error <= WRONG * np.linalg.norm(difference) + rounding:
-        raise ValueError(f"{NOT_SMOOTH}: at start its {name} is off by {error:.2g}")
+        raise ValueError(f"{NOT_SMOOTH}: at start its {name} is off by {error / STEP:.2g}")
 
 
 def _check_heldout(model, start, ones, sites):
@@ -110,54 +107,52 @@ def _check_heldout(model, start, ones, sites):
     half = rng.random(len(ones)) < 0.5
     light = rng.uniform(0.5, 1.5, len(ones))
     weights = np.array([np.where(half, light, 1.0), np.where(half, 1.0, light), ones, ones, ones])
-    moves = rng.standard_normal((2, len(start))) * (1.0 + abs(start))
-    for size in (0.1, 1e-2, 1e-3):
-        points = np.array([start, start, start, *(start + size * moves)])
-        values, _ = model.derivatives._rows("value_and_gradient", 5, points, weights)
-        terms = model.derivatives._products(points, weights, points)[3]
-        if model.normalised:
-            terms = weights.sum(axis=1)[:, None] * terms + values[:, None]
-        if np.isfinite(terms).all():
-            break
+    moves = 0.01 * rng.standard_normal((2, len(start))) * (1.0 + abs(start))
+    points = np.array([start, start, start, *(start + moves)])
+    (terms,) = model.derivatives._rows("terms", points, weights)
+    if model.normalised:  # dF/dweight = (term - F) / sum of weights, but for what has no weight
+        values, _ = model.derivatives._rows("value_and_gradient", points, weights)
+        terms = weights.sum(axis=1)[:, None] * terms + values[:, None]
     same = np.isclose(terms[:2], terms[2], SAME, SAME * abs(terms[2]).max())
     independent = same[0, ~half].all() and same[1, half].all()
 
-    order = rng.permutation(sites)
-    losses = _in_halves(model, points[2:], order)
-    again = _in_halves(model, points[2:], rng.permutation(sites) if independent else order, -1)
+    def losses_of(folds: Any):
+        losses = np.empty((3, model.n_sites))
+        for fold in folds:
+            (losses[:, fold],) = model.derivatives._rows("heldout", points[2:], repeated(3, fold))
+        return losses[:, sites]
+
+    first, second = (_halves(rng.permutation(sites)) for _ in range(2))
+    losses = losses_of(first)
+    again = losses_of(second if independent else [fold[::-1] for fold in first])
     alike = np.isclose(again, losses, SAME, SAME * np.mean(abs(losses)), equal_nan=True)
     wrong = ~alike.all(axis=0)
     what = "that change with the order of the sites"
-    if independent and not wrong.any():
-        site_terms = terms[2:, sites]
-        if model.normalised:  # what F has beside its mean over sites is in every term
-            site_terms = site_terms - site_terms.mean(axis=1, keepdims=True)
-            losses = losses - losses.mean(axis=1, keepdims=True)
-        wrong = _of_other_sites(site_terms, losses)
-        what = "of other sites, by their terms in loss"
-    elif independent:
+    if independent:
         what += " or with other sites left out"
+        if not wrong.any():
+            wrong = _of_other_sites(terms[2:, sites], losses, model.normalised)
+            what = "of other sites, by their terms in loss"
     if wrong.any():
         remedy = "index the data with `sites`, and return one loss for each in their order"
         shown = f"heldout gives {wrong.sum()} sites, such as {sites[wrong][:3]}, losses {what}"
         raise ValueError(f"{shown}: {remedy}")
 
 
-def _in_halves(model, points, order, step=1):
-    """Held-out losses (len(points), len(order)) of half of the sites at a time, sorted by site."""
+def _halves(order):
+    """Two folds of one size, which is compiled once, that hold all sites."""
     half = (len(order) + 1) // 2
-    losses = np.empty((len(points), model.n_sites))
-    for fold in (order[:half][::step], order[-half:][::step]):
-        folds = repeated(len(points), fold)
-        (losses[:, fold],) = model.derivatives._rows("heldout", len(points), points, folds)
-    return losses[:, np.sort(order)]
+    return order[:half], order[-half:]
 
 
-def _of_other_sites(terms, losses):
+def _of_other_sites(terms, losses, normalised):
     """Flags of sites whose losses (3, n) move as the terms (3, n) of other sites do, or all alike.
 
     None where most are like no site's: users may score by another loss than they fit.
     """
+    if normalised:  # what F has beside its mean over sites is in every term
+        terms = terms - terms.mean(axis=1, keepdims=True)
+        losses = losses - losses.mean(axis=1, keepdims=True)
     (first, second), (near, far) = terms[1:] - terms[0], losses[1:] - losses[0]
     size = abs(first * far) + abs(second * near)
     rounding = abs(losses[0]) * (abs(first) + abs(second)) + abs(terms[0]) * (abs(near) + abs(far))

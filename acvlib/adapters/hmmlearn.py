@@ -112,7 +112,7 @@ def _brought(fitted, sequences, rows, emission, named, settings):
     hidden = HiddenStates(model, params, model.frames, prior=False)
     open_to_zero = np.isnan(frozen) & (model.concentration == 1.0)
     changed = {"fixed": np.where(open_to_zero, _rare(hidden.counts, rows), frozen)}
-    if isinstance(emission, Categorical) and emission.concentration == 1.0:
+    if isinstance(emission, Categorical) and emission.emission_concentration == 1.0:
         fixed = _rare(hidden.expected, named.probability)
         changed["emission"] = replace(model.emission, fixed=fixed)
     model = replace(model, **changed)

@@ -42,7 +42,8 @@ class Jax:
     )
     vmap = staticmethod(jax.vmap)
     grad = staticmethod(jax.grad)
-    jvp = staticmethod(jax.jvp)
+    hessian = staticmethod(jax.hessian)
+    jacrev = staticmethod(jax.jacrev)
     unflatten = staticmethod(jax.tree.unflatten)
 
     def flatten(self, form: Any) -> Any:

@@ -37,7 +37,8 @@ class Torch:
     remedy = "make its tensors with dtype=torch.double, and networks with .double()"
     vmap = staticmethod(torch.func.vmap)
     grad = staticmethod(torch.func.grad)
-    jvp = staticmethod(torch.func.jvp)
+    hessian = staticmethod(torch.func.hessian)
+    jacrev = staticmethod(torch.func.jacrev)
 
     def flatten(self, form: Any) -> Any:
         leaves, structure = tree_flatten(form)

@@ -19,7 +19,7 @@ from ..inference.smoothing import TINY, UNLIKELY, factors, underflows
 from ..inference.two_state import N_PARAMS, TO0, TO1
 from ..models import HMM, PoissonTraffic
 from ..models.hmm.posterior import hidden_states
-from ..models.traffic.emission import Emission
+from ..models.traffic.emission import CompleteData
 from ..weighting import keep_latents
 
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
@@ -124,8 +124,8 @@ def _of_hmm(model: Any, params: np.ndarray) -> tuple[Chain, np.ndarray]:
 
 
 def _of_traffic(model: Any, params: np.ndarray) -> Chain:
-    emission = Emission(model.classes, params[None])
-    quiet, ratio = emission.score_tables()[:, :, :TO0]
+    data = CompleteData(model.classes, params[None])
+    quiet, ratio = data.score_tables()[:, :, :TO0]
     initial, transition = model.log_chain(params)
     (stay0, leave0), (leave1, stay1) = np.exp(transition)
     p0, p1 = np.exp(initial)
@@ -136,7 +136,7 @@ def _of_traffic(model: Any, params: np.ndarray) -> Chain:
     move_score[1, :, TO1] = -stay1, leave1
     return Chain(
         row=np.where(model.observed, model.classes.of_site, -1),
-        log_density=emission.log_density[:, :, 0].T,
+        log_density=data.log_density[:, :, 0].T,
         density_score=np.stack([quiet, quiet + ratio], axis=1),
         places=np.tile(np.arange(TO0), (2, 1)),
         log_initial=initial,

@@ -14,7 +14,6 @@ along a lane lives in flat arrays, as parts of one array provably do not overlap
 are read before they are selected: only so do the loops over lanes vectorise.
 """
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ N_LANES = 32
 BLOCK = 256  # sites whose messages stay in cache
 N_PARAMS = 11  # the emissions', then those of the chain:
 TO0, TO1 = 9, 10  # logit P(0 -> 0), logit P(1 -> 1)
-N_LOCAL = 6  # the factor of most tangents, those of a site's three parameters, and of the chain's
 RESCALE = 16  # sites whose normalisers are multiplied before one logarithm is taken
 
 FASTMATH = {"contract", "nsz", "arcp"}  # nothing that assumes finite numbers or reorders sums
@@ -51,9 +49,8 @@ class Smoothed(NamedTuple):
     log_z: np.ndarray  # (B,)
     event: np.ndarray  # (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
     statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
-    density: Any = None  # p(x_t | kept) of left-out sites, as emissions scale; then no statistics
+    density: Any = None  # p(x_t | kept) of left-out sites, as emissions scale
     variance: Any = None  # (N_PARAMS, N_PARAMS, B): of the score, where that is handed in
-    messages: Any = None  # of one fold: P(z_t-1 | past), P(x_t.. | z_t) / P(x_t.. | past), (T, 2)
 
 
 def smooth(
@@ -74,8 +71,7 @@ def smooth(
     begin[:2] = leave[::-1] / leave.sum(axis=0)
     begin[2:6] = chains.transition.reshape(4, N_LANES)
     begin[6:9] = 1.0
-    sweep = _compiled_sweep(left_out is None)
-    state, last, event, density, x, steps = sweep(*chains, begin.ravel(), *sites, *score)
+    state, last, event, density, x, steps = _sweep(*chains, begin.ravel(), *sites, *score)
     beta1, log_z, moves, total = state.reshape(begin.shape)[8:]
     first = begin[1] * beta1
     statistics = np.stack([first, last, moves, total + first - last])
@@ -86,49 +82,43 @@ def smooth(
     return Smoothed(log_z, event, statistics, density, variance)
 
 
-@cache
-def _compiled_sweep(counting):
-    """Forward and back through blocks of sites; counting: events, or reading left-out densities."""
-
-    @jit
-    def sweep(
-        classes: np.ndarray,
-        keep: np.ndarray,
-        emission: np.ndarray,
-        transition: np.ndarray,
-        begin: np.ndarray,
-        sites: np.ndarray,
-        ends: np.ndarray,
-        score: np.ndarray,
-        places: np.ndarray,
-    ):
-        state = begin.copy()  # arrays made here do not overlap, as the compiler knows
-        work = np.empty((BLOCK, 4 * N_LANES))
-        event = np.zeros((emission.shape[1], N_LANES))
-        density = np.empty(len(sites))
-        x = np.zeros((N_PARAMS, N_LANES))
-        variance = np.zeros((N_PARAMS, N_PARAMS, N_LANES))
-        starts = np.arange(0, len(classes), BLOCK)
-        before = np.empty((len(starts), 2 * N_LANES))
-        for k in range(len(starts)):
-            before[k] = state[: 2 * N_LANES]
-            span = starts[k], min(starts[k] + BLOCK, len(classes))
-            _forward(classes, keep, emission, state, work, span, counting)
-        last = state[_P1 : _P1 + N_LANES].copy()
-        unread = ends[1:].copy()
-        for k in range(len(starts) - 1, -1, -1):
-            span = starts[k], min(starts[k] + BLOCK, len(classes))
-            state[: 2 * N_LANES] = before[k]
-            _forward(classes, keep, emission, state, work, span, False)
-            _backward(classes, keep, state, work, event, span, counting)
-            if not counting:
-                _read(classes, emission, state, work, span, sites, ends, unread, density)
-            if score.size > 0:
-                x, steps = _reveal(classes, keep, score, places, transition, work, x, span)
-                variance += steps
-        return state, last, event, density, x, variance
-
-    return sweep
+@jit
+def _sweep(
+    classes: np.ndarray,
+    keep: np.ndarray,
+    emission: np.ndarray,
+    transition: np.ndarray,
+    begin: np.ndarray,
+    sites: np.ndarray,
+    ends: np.ndarray,
+    score: np.ndarray,
+    places: np.ndarray,
+):
+    """Forward and back through blocks of sites."""
+    state = begin.copy()  # arrays made here do not overlap, as the compiler knows
+    work = np.empty((BLOCK, 4 * N_LANES))
+    event = np.zeros((emission.shape[1], N_LANES))
+    density = np.empty(len(sites))
+    x = np.zeros((N_PARAMS, N_LANES))
+    variance = np.zeros((N_PARAMS, N_PARAMS, N_LANES))
+    starts = np.arange(0, len(classes), BLOCK)
+    before = np.empty((len(starts), 2 * N_LANES))
+    for k in range(len(starts)):
+        before[k] = state[: 2 * N_LANES]
+        span = starts[k], min(starts[k] + BLOCK, len(classes))
+        _forward(classes, keep, emission, state, work, span, True)
+    last = state[_P1 : _P1 + N_LANES].copy()
+    unread = ends[1:].copy()
+    for k in range(len(starts) - 1, -1, -1):
+        span = starts[k], min(starts[k] + BLOCK, len(classes))
+        state[: 2 * N_LANES] = before[k]
+        _forward(classes, keep, emission, state, work, span, False)
+        _backward(classes, keep, state, work, event, span)
+        _read(classes, emission, state, work, span, sites, ends, unread, density)
+        if score.size > 0:
+            x, steps = _reveal(classes, keep, score, places, transition, work, x, span)
+            variance += steps
+    return state, last, event, density, x, variance
 
 
 @_inline
@@ -162,7 +152,7 @@ def _forward(classes, keep, emission, state, work, span, with_log_z):
 
 
 @_inline
-def _backward(classes, keep, state, work, event, span, counting):
+def _backward(classes, keep, state, work, event, span):
     """Turns emissions in `work` into P(x_t..T | z_t) / P(x_t..T | x_1..t-1); adds statistics."""
     for t in range(span[1] - 1, span[0] - 1, -1):
         c = classes[t]
@@ -174,10 +164,9 @@ def _backward(classes, keep, state, work, event, span, counting):
             gamma = entered + work[row, N_LANES + b] * state[_STAY1 + b] * v1
             work[row, 2 * N_LANES + b] = v0
             work[row, 3 * N_LANES + b] = v1
-            if counting:
-                event[c, b] += gamma if keep[t, b] else 0.0
-                state[_MOVES + b] += entered
-                state[_TOTAL + b] += gamma
+            event[c, b] += gamma if keep[t, b] else 0.0
+            state[_MOVES + b] += entered
+            state[_TOTAL + b] += gamma
             state[_BETA0 + b] = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
             state[_BETA1 + b] = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
 
@@ -200,34 +189,20 @@ def _read(classes, emission, state, work, span, sites, ends, unread, density):
 def _reveal(classes, keep, score, places, transition, work, x, span):
     """Backward through a block: the tangent before it, and the sum of its steps' variances.
 
-    Within a run of sites whose scores are in the same parameters, all others change by one factor:
-    `local` are that factor and the tangents of the parameters `slots`. Of symmetric matrices what
-    is not above the diagonal. `n` is no constant and all arrays are made here, as loops over lanes
-    otherwise do not vectorise.
+    Of symmetric matrices what is not above the diagonal. `n` is no constant and all arrays are made
+    here, as loops over lanes otherwise do not vectorise.
     """
     n = x.shape[1]
     x = x.copy()
     variance = np.zeros((N_PARAMS, N_PARAMS, n))
-    local = np.empty((N_LOCAL, n))
-    scaled = np.empty((N_LOCAL, n))
-    steps = np.zeros((N_LOCAL, N_LOCAL, n))
+    scaled = np.empty((N_PARAMS, n))
     spread0 = np.empty(n)
     spread1 = np.empty(n)
     enter = np.empty(n)
     remain = np.empty(n)
-    first = -1  # of the parameters of the run
     for t in range(span[1] - 1, span[0] - 1, -1):
         c = classes[t]
         row = t - span[0]
-        if places[c, 0] != first:
-            if first >= 0:
-                _leave_run(places[classes[t + 1]], local, steps, x, variance)
-            first = places[c, 0]
-            local[0] = 1.0
-            for k in range(3):
-                local[1 + k] = x[places[c, k]]
-            local[4] = x[TO0]
-            local[5] = x[TO1]
         for b in range(n):
             v0 = work[row, 2 * n + b]
             v1 = work[row, 3 * n + b]
@@ -239,45 +214,24 @@ def _reveal(classes, keep, score, places, transition, work, x, span):
             spread1[b] = work[row, n + b] * beta1 * remain[b] * (1.0 - remain[b])
         for k in range(3):
             for b in range(n):
-                local[1 + k, b] += keep[t, b] * score[k, c, b]
-        for i in range(N_LOCAL):
+                x[places[c, k], b] += keep[t, b] * score[k, c, b]
+        for i in range(N_PARAMS):
             for b in range(n):
-                scaled[i, b] = (spread0[b] + spread1[b]) * local[i, b]
+                scaled[i, b] = (spread0[b] + spread1[b]) * x[i, b]
         for b in range(n):
-            scaled[4, b] -= spread0[b]
-            scaled[5, b] += spread1[b]
-            steps[4, 4, b] -= spread0[b] * (local[4, b] - 1.0)
-            steps[5, 4, b] -= spread0[b] * local[5, b]
-            steps[5, 5, b] += spread1[b] * (local[5, b] + 1.0)
-        for i in range(N_LOCAL):
+            scaled[TO0, b] -= spread0[b]
+            scaled[TO1, b] += spread1[b]
+            variance[TO0, TO0, b] -= spread0[b] * (x[TO0, b] - 1.0)
+            variance[TO1, TO0, b] -= spread0[b] * x[TO1, b]
+            variance[TO1, TO1, b] += spread1[b] * (x[TO1, b] + 1.0)
+        for i in range(N_PARAMS):
             for j in range(i + 1):
                 for b in range(n):
-                    steps[i, j, b] += scaled[i, b] * local[j, b]
-        for i in range(N_LOCAL):
+                    variance[i, j, b] += scaled[i, b] * x[j, b]
+        for i in range(N_PARAMS):
             for b in range(n):
-                local[i, b] *= remain[b] - enter[b]
+                x[i, b] *= remain[b] - enter[b]
         for b in range(n):
-            local[4, b] += enter[b] - transition[0, 1, b]
-            local[5, b] += remain[b] - transition[1, 1, b]
-    _leave_run(places[classes[span[0]]], local, steps, x, variance)
+            x[TO0, b] += enter[b] - transition[0, 1, b]
+            x[TO1, b] += remain[b] - transition[1, 1, b]
     return x, variance
-
-
-@jit
-def _leave_run(places, local, steps, x, variance):
-    """Adds the steps of a run, which become 0, and takes x before it."""
-    slots = np.zeros(N_PARAMS, np.int64)  # of others, times x: the factor
-    slots[places] = np.arange(1, 4)
-    slots[TO0] = 4
-    slots[TO1] = 5
-    for i in range(N_PARAMS):
-        for j in range(i + 1):
-            step = steps[max(slots[i], slots[j]), min(slots[i], slots[j])].copy()
-            if slots[i] == 0:
-                step *= x[i]
-            if slots[j] == 0:
-                step *= x[j]
-            variance[i, j] += step
-    for i in range(N_PARAMS):
-        x[i] = local[slots[i]] if slots[i] else local[0] * x[i]
-    steps[:] = 0.0

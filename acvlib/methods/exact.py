@@ -1,5 +1,7 @@
 """theta_o = argmin F(theta, w_o), continued from theta_hat: what other methods approximate."""
 
+from typing import Any
+
 import numpy as np
 from joblib.parallel import get_active_backend
 from scipy.linalg import solve_triangular
@@ -104,7 +106,7 @@ def refit_folds(
             continue
         inverses = inverse / kept_share(fit.model, some)[:, None, None]
         lockstep(derivatives, near + nudge, some, tolerance, inverses, found)
-        left = np.flatnonzero(~found.converged)
+        left: Any = np.flatnonzero(~found.converged)
         if left.size:
             steps = found.steps[left]
             found.take(left, newton(derivatives, found.params[left], some[left], tolerance))

@@ -15,7 +15,7 @@ from .hmm.families import (
     PoissonHMM,
 )
 from .hmm.parameters import HMMParams
-from .mrf import EmptyState, HiddenMRF, Islands
+from .mrf import EmptyState, HiddenMRF
 from .pairwise import PairwiseLinear
 from .semisupervised import SemiSupervised
 from .semisupervised.energy import GraphAffinity, ManifoldEnergy, RBFAffinity
@@ -37,7 +37,6 @@ __all__ = [
     "HMMParams",
     "HiddenMRF",
     "ImpossibleSequence",
-    "Islands",
     "LinearChainCRF",
     "ManifoldEnergy",
     "MixtureHMM",

@@ -8,11 +8,11 @@ Source: Zhu and Liu (2021), Eq. 7, Example 3 and Corollary 6.2.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.special import expit
+from autograd import elementwise_grad
 
 from ..declared import NonNegative, OneOf, Params, Real, Rng, declared
 from ..derivatives import Derivatives
@@ -22,60 +22,37 @@ from ..solvers.inverse import DenseHessian
 from ..weighting import Weights
 
 SMOOTH = 0.1  # |u| is sqrt(u^2 + SMOOTH^2), Zhu and Liu (2021), Section 5.1
-BLOCK = 2**20  # pairs that are worked out together
 
 
-class PairLoss(NamedTuple):
-    """value(u, t), even in u, and its derivatives in u; relation(y_i, y_j) gives t."""
+class PairLoss:
+    """value(u, t), even in u where t is, and its derivatives in u; relation(y_i, y_j) gives t."""
 
-    value: Callable
-    slope: Callable
-    curvature: Callable
-    relation: Callable
-    convex: bool
-
-
-def _size_and_gap(u):
-    size = anp.sqrt(u**2 + SMOOTH**2)
-    return size, anp.maximum(1.0 - size, 0.0)
+    def __init__(self, value: Callable, relation: Callable, convex: bool):
+        self.value = value
+        self.slope = elementwise_grad(value)
+        self.curvature = elementwise_grad(self.slope)
+        self.relation = relation
+        self.convex = convex
 
 
-def _contrastive_slope(u, t):
-    size, gap = _size_and_gap(u)
-    return 2.0 * u * (t - (1.0 - t) * gap / size)
-
-
-def _contrastive_curvature(u, t):
-    size, gap = _size_and_gap(u)
-    ratio = (u / size) ** 2
-    pushed = (gap > 0.0) * ratio
-    return 2.0 * t + 2.0 * (1.0 - t) * (pushed - gap * (1.0 - ratio) / size)
+def _contrastive(u, t):
+    return t * u**2 + (1.0 - t) * anp.maximum(1.0 - anp.sqrt(u**2 + SMOOTH**2), 0.0) ** 2
 
 
 LOSSES = {
     # abs(t) log(1 + exp(-t u)), t the sign of y_i - y_j: which of two points is the higher one
     "ranking": PairLoss(
-        value=lambda u, t: abs(t) * anp.logaddexp(0.0, -t * u),
-        slope=lambda u, t: -t * expit(-t * u),
-        curvature=lambda u, t: abs(t) * expit(u) * expit(-u),
-        relation=lambda a, b: np.sign(a - b),
-        convex=True,
+        lambda u, t: abs(t) * anp.logaddexp(0.0, -t * u), lambda a, b: np.sign(a - b), convex=True
     ),
     # t u^2 + (1 - t) max(1 - |u|, 0)^2, t = 1 within a class, else 0; |u| smoothed at 0
-    "contrastive": PairLoss(
-        value=lambda u, t: t * u**2 + (1.0 - t) * _size_and_gap(u)[1] ** 2,
-        slope=_contrastive_slope,
-        curvature=_contrastive_curvature,
-        relation=lambda a, b: (a == b).astype(float),
-        convex=False,
-    ),
+    "contrastive": PairLoss(_contrastive, lambda a, b: (a == b).astype(float), convex=False),
 }
 
 
 @declared
 @dataclass(frozen=True, repr=False)
 class PairwiseLinear(ModelDefaults):
-    """Every point is a site; a fold is scored by the pairs inside it.
+    """Every point is a site; a fold is scored by the pairs inside it. All (p, p) pairs are held.
 
     Parameters
     ----------
@@ -122,7 +99,7 @@ class PairwiseLinear(ModelDefaults):
 
     @declared
     def objective(self, params: Params, weights: Weights) -> float:
-        """F(params, weights), weights >= 0; forms all pairs at once, for small p."""
+        """F(params, weights), weights >= 0."""
         losses = self.pair_losses(params, np.arange(self.n_sites))
         total = anp.dot(weights, anp.dot(losses, weights))
         ridge = self.gamma_i * anp.sum(params**2)
@@ -151,7 +128,7 @@ class PairwiseLinear(ModelDefaults):
 
 
 class PairwiseDerivatives(Derivatives):
-    """Values and derivatives for any weights >= 0, over blocks of rows of the p x p pairs.
+    """Values and derivatives for any weights >= 0, of all p x p pairs at once.
 
     With S (p, p) the slopes and C the curvatures of all pairs: the gradient of the weighted sum is
     2 X'(w * S w), its Hessian 2 [X' diag(w * C w) X - (w X)' C (w X)].
@@ -160,24 +137,18 @@ class PairwiseDerivatives(Derivatives):
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        loss = LOSSES[self.model.loss]
-        value = 0.0
-        pulls = np.zeros(self.n_sites)
-        for rows, u, t in self._pairs(params, weights):
-            value += weights[rows] @ (loss.value(u, t) @ weights)
-            pulls[rows] = weights[rows] * (loss.slope(u, t) @ weights)
+        loss, u, t = self._pairs(params)
         scale = self.n_sites / weights.sum() ** 2
         ridge = self.n_sites * self.model.gamma_i * params
-        gradient = scale * pulls @ self.model.X + ridge
-        return float(scale * value + ridge @ params), 2.0 * gradient
+        value = scale * weights @ loss.value(u, t) @ weights + ridge @ params
+        pulls = weights * (loss.slope(u, t) @ weights)
+        return float(value), 2.0 * (scale * pulls @ self.model.X + ridge)
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
-        loss = LOSSES[self.model.loss]
-        weighted = weights[:, None] * self.model.X
-        total = self.model.gamma_i * weights.sum() ** 2 * np.eye(len(params))
-        for rows, u, t in self._pairs(params, weights):
-            total += weighted[rows].T @ self._apart(loss.curvature(u, t), rows, weights)
-        return DenseHessian(2.0 * self.n_sites / weights.sum() ** 2 * total)
+        loss, u, t = self._pairs(params)
+        pairs = (weights[:, None] * self.model.X).T @ self._apart(loss.curvature(u, t), weights)
+        ridge = self.model.gamma_i * np.eye(len(params))
+        return DenseHessian(2.0 * self.n_sites * (pairs / weights.sum() ** 2 + ridge))
 
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """J (D, p), with the normaliser's own derivative."""
@@ -187,21 +158,17 @@ class PairwiseDerivatives(Derivatives):
 
     def _site_sums(self, params, weights):
         """2 sum_j w_j dloss_ij/dparams of each site i, (p, D)."""
-        slope = LOSSES[self.model.loss].slope
-        pairs = self._pairs(params, np.ones(self.n_sites))
-        return 2.0 * np.concatenate([self._apart(slope(u, t), i, weights) for i, u, t in pairs])
+        loss, u, t = self._pairs(params)
+        return 2.0 * self._apart(loss.slope(u, t), weights)
 
-    def _apart(self, table, rows, weights):
-        """sum_j table_ij w_j (x_i - x_j) of the rows i of a block, (rows, D)."""
+    def _apart(self, table, weights):
+        """sum_j table_ij w_j (x_i - x_j) of each site i, (p, D)."""
         X = self.model.X
-        return (table @ weights)[:, None] * X[rows] - table @ (weights[:, None] * X)
+        return (table @ weights)[:, None] * X - table @ (weights[:, None] * X)
 
-    def _pairs(self, params, weights):
-        """Yield (rows, u, t) of blocks of rows whose weight is not 0, with all columns."""
-        y = self.model.y
+    def _pairs(self, params):
+        """(the loss, u (p, p), t (p, p))."""
+        loss = LOSSES[self.model.loss]
         f = self.model.X @ params
-        rows = np.flatnonzero(weights)
-        n_blocks = 1 + len(rows) * self.n_sites // BLOCK
-        for part in np.array_split(rows, n_blocks):
-            relation = LOSSES[self.model.loss].relation(y[part, None], y)
-            yield part, f[part, None] - f, relation
+        y = self.model.y
+        return loss, f[:, None] - f, loss.relation(y[:, None], y)

@@ -6,11 +6,10 @@ Columns must be numbers, without missing values: others are refused by name.
 import re
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,33 +19,28 @@ from ..parallel import pieces
 
 BATCH = 2**19  # numbers of a file that are decoded at once
 BUFFER = 2**16  # bytes of each column that are read at once
-PARQUET = (".parquet", ".pq")
 SOURCES = (
     "a path to .npy or .parquet, a folder of these, a pandas or polars frame or an arrow table"
 )
-
-
-class _Table(NamedTuple):
-    """n rows of columns; batches(names, most rows) reads some columns of them."""
-
-    schema: Any
-    n_rows: int
-    batches: Callable[[list[str], int], Iterator]
 
 
 def read(source: Any, target: Any, features: Sequence[str] | None, most: int) -> tuple:
     """X (n, d) and y (n,) or None of a file or frame; X in a scratch file beyond `most` bytes."""
     if isinstance(source, str | PathLike) and Path(source).suffix == ".npy":
         return _read_npy(source, target, features, most)
-    table = _table(source)
-    named = isinstance(target, str | int)
-    label = [str(target)] if named else []
-    names = _features(table.schema, label, features)
-    _check_numbers(table.schema, [*names, *label])
-    n_rows = table.n_rows
-    y = np.empty(n_rows) if named else target
-    batches = table.batches([*names, *label], max(1, BATCH // len(names)))
-    blocks = _blocks(batches, len(names), y if named else None)
+    dataset = _dataset(source)
+    label = [str(target)] if isinstance(target, str | int) else []
+    names = _features(dataset.schema, label, features)
+    batches = dataset.to_batches(
+        columns=[*names, *label],
+        batch_size=max(1, BATCH // len(names)),
+        batch_readahead=0,
+        fragment_readahead=0,
+        use_threads=False,
+    )
+    n_rows = dataset.count_rows()
+    y = np.empty(n_rows) if label else target
+    blocks = _blocks(batches, len(names), y)
     return _gathered(blocks, (n_rows, len(names)), most), y
 
 
@@ -85,53 +79,45 @@ def _read_npy(path, target, features, most):
     return _gathered((real_array("X", X[part]) for part in parts), X.shape, most), target
 
 
-def _table(source) -> _Table:
-    """A path or a frame as a table that Arrow can read."""
-    if isinstance(source, str | PathLike):
-        return _dataset(Path(source))
-    if isinstance(source, type) or not hasattr(source, "__arrow_c_stream__"):
-        hint = " (collect() a LazyFrame)" if hasattr(source, "collect") else ""
-        kind = type(source).__name__
-        raise TypeError(
-            f"the source must be {SOURCES}; got {kind}{hint}; of arrays, Examples(X, y)"
-        )
-    table = require("pyarrow", extra="parquet").table(source)
-    batches = lambda names, size: table.select(names).to_batches(size)  # noqa: E731
-    return _Table(table.schema, table.num_rows, batches)
-
-
-def _dataset(path):
-    """A Parquet file, or those of a folder in the order of their names; keys of folders count."""
+def _dataset(source):
+    """A Parquet file, those of a folder in the order of their names, or a frame, as Arrow reads."""
+    if not isinstance(source, str | PathLike):
+        if isinstance(source, type) or not hasattr(source, "__arrow_c_stream__"):
+            hint = " (collect() a LazyFrame)" if hasattr(source, "collect") else ""
+            got = f"{type(source).__name__}{hint}; of arrays, Examples(X, y)"
+            raise TypeError(f"the source must be {SOURCES}; got {got}")
+        table = require("pyarrow", extra="parquet").table(source)
+        return require("pyarrow.dataset", extra="parquet").dataset(table)
+    path = Path(source)
     if not path.exists():
         raise FileNotFoundError(f"no file or folder {path}")
-    if path.is_file() and path.suffix not in PARQUET:
+    if path.is_file() and path.suffix not in (".parquet", ".pq"):
         raise ValueError(f"{path}: the source must be {SOURCES}")
-    module = require("pyarrow.dataset", extra="parquet")
-    dataset = module.dataset(path, format="parquet", partitioning="hive")
-    if not dataset.files:
+    arrow = require("pyarrow.dataset", extra="parquet")
+    scan = arrow.ParquetFragmentScanOptions(
+        use_buffered_stream=True, buffer_size=BUFFER, pre_buffer=False
+    )
+    kind = arrow.ParquetFileFormat(default_fragment_scan_options=scan)
+    files = sorted(arrow.dataset(path, format=kind).files, key=_place)
+    if not files:
         raise ValueError(f"no Parquet files in {path}")
-    return _Table(dataset.schema, dataset.count_rows(), partial(_of_files, module, dataset))
+    dataset = arrow.dataset(files, format=kind, partitioning="hive")
+    double = require("pyarrow", extra="parquet").float64()
+    schema = dataset.schema  # of the first file: numbers of the others may be of wider types
+    for number, field in enumerate(schema):
+        if _is_number(field.type):
+            schema = schema.set(number, field.with_type(double))
+    return arrow.dataset(files, format=kind, partitioning="hive", schema=schema)
 
 
-def _of_files(module, dataset, names, size):
-    """Batches of the rows of all files: decoded as they are asked for, in one thread."""
-    arrow = require("pyarrow", extra="parquet")
-    parquet = require("pyarrow.parquet", extra="parquet")
-    for part in sorted(dataset.get_fragments(), key=_place):
-        keys = module.get_partition_keys(part.partition_expression)
-        stored = [name for name in names if name not in keys]
-        with parquet.ParquetFile(part.path, pre_buffer=False, buffer_size=BUFFER) as file:
-            _features(file.schema_arrow, [], stored)
-            _check_numbers(file.schema_arrow, stored)
-            for batch in file.iter_batches(size, columns=stored, use_threads=False):
-                for name in keys:
-                    batch = batch.append_column(name, arrow.array([keys[name]] * len(batch)))
-                yield batch.select(names)
+def _is_number(kind):
+    types = require("pyarrow", extra="parquet").types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
-def _place(part):
+def _place(file):
     """Where a file stands among its kin: numbers in names by value, as part.2 before part.10."""
-    words = re.split(r"(\d+)", part.path)
+    words = re.split(r"(\d+)", file)
     return [(int(word), word) if word.isdigit() else (0, word) for word in words]
 
 
@@ -144,46 +130,37 @@ def _features(schema, label, features):
     elif isinstance(features, str) or not all(isinstance(name, str | int) for name in features):
         raise ValueError(f"features = {features!r:.60} must be a list of names of columns")
     features = [str(name) for name in features]
-    for name in [*features, *label]:
+    columns = [*features, *label]
+    if len(set(columns)) < len(columns) or not features:
+        raise ValueError(f"features {features} must be different columns, not the target {label}")
+    for name in columns:
         found = names.count(name)
         if found != 1:
             raise ValueError(f"{found} columns {name!r}, of {', '.join(names)}: there must be one")
-    if set(label) & set(features) or len(set(features)) < len(features) or not features:
-        raise ValueError(f"features {features} must be different columns, not the target {label}")
-    return features
-
-
-def _check_numbers(schema, names):
-    types = require("pyarrow", extra="parquet").types
-    kinds = (types.is_integer, types.is_floating, types.is_boolean)
-    for name in names:
         kind = schema.field(name).type
-        if not any(is_kind(kind) for is_kind in kinds):
+        if not _is_number(kind):
             raise ValueError(
                 f"column {name!r} is {kind}: make numbers of it (a 0/1 column a category, seconds "
                 "of a time, float64 of a decimal), or name the columns to be used: features=[...]"
             )
+    return features
 
 
 def _blocks(batches, n_features, y):
     """X (m, d) of each batch in turn; its last column, the target if there is one, goes into y."""
     start = 0
     for batch in batches:
-        columns = [_floats(batch, number, start) for number in range(batch.num_columns)]
-        if y is not None:
-            y[start : start + len(batch)] = columns[-1]
-        X = np.empty((len(batch), n_features))
-        for number in range(n_features):
-            X[:, number] = columns[number]
-        start += len(batch)
-        yield X
-
-
-def _floats(batch, number, start):
-    column = batch.column(number)
-    if column.null_count:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
-        name = batch.schema.names[number]
-        where = f"column {name!r} has missing values, row {start + np.argmin(valid)} the first"
-        raise ValueError(f"{where}: fill them in, or drop the rows")
-    return column.to_numpy(zero_copy_only=False).astype(float, copy=False)
+        block = np.empty((len(batch), batch.num_columns))
+        for number, column in enumerate(batch.columns):
+            if column.null_count:
+                valid = column.is_valid().to_numpy(zero_copy_only=False)
+                where = f"row {start + np.argmin(valid)} the first"
+                raise ValueError(
+                    f"column {batch.schema.names[number]!r} has missing values, {where}: fill them "
+                    "in, or drop the rows"
+                )
+            block[:, number] = column.to_numpy(zero_copy_only=False)
+        if block.shape[1] > n_features:
+            y[start : start + len(block)] = block[:, -1]
+        start += len(block)
+        yield np.ascontiguousarray(block[:, :n_features])

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from ..checks import warn
 from ..declared import Is, OneOf, declared
 from ..extras import require
 from .refits import ACTIONS, METHODS, Refits, UnreliableFolds
@@ -12,7 +13,11 @@ from .scoring import fold_scores
 
 base = require("sklearn.base", extra="sklearn")
 
-__all__ = ["UnreliableFolds", "approx_cross_val_predict", "approx_cross_validate"]
+__all__ = ["PooledScores", "UnreliableFolds", "approx_cross_val_predict", "approx_cross_validate"]
+
+
+class PooledScores(UserWarning):
+    """Scores of models that differ are about to be ranked together."""
 
 
 @declared
@@ -101,6 +106,12 @@ def approx_cross_val_predict(
     output: "predict", (n,) or (n, targets); or, of a classifier, "predict_proba", (n, K); the rest
     is as for `approx_cross_validate`.
 
+    Each row is predicted by a model of its own. To rank or correlate these predictions (area under
+    the curve, r2) is not cross-validation: without a row of a class, a model thinks that class a
+    little rarer, and labels that nothing predicts rank below chance, the more so the stronger the
+    penalty. Of two classes, rows that are left out one by one warn of it by `PooledScores`; their
+    mean log loss and their accuracy are sound. Source: Austin, Pe'er and Korem (2025).
+
     Raises
     ------
     ValueError: a cv whose test sets are no partition of the rows; probabilities of a regression
@@ -113,6 +124,11 @@ def approx_cross_val_predict(
     rows = refits.tests.sites
     if not np.array_equal(np.sort(rows), np.arange(len(refits.outcomes))):
         raise ValueError("the test sets of cv are no partition of the rows: use a KFold, say")
+    two_classes = output == "predict_proba" and len(refits.last.classes_) == 2
+    if two_classes and refits.tests.sizes.max() == 1:
+        advice = "their ranks (area under the curve) are biased, down to 0 for a strong penalty"
+        remedy = "score folds of several rows instead, by approx_cross_validate(cv=10)"
+        warn(f"each row is predicted by a model of its own: {advice}; {remedy}", PooledScores)
     refits.leave_out(method, unreliable)
     for reason in refits.by_theirs.values():
         if isinstance(reason, Exception):

@@ -88,13 +88,9 @@ def weights_of(whole: Any, params: dict | None) -> Any:
         return None
     if sklearn.get_config()["enable_metadata_routing"]:
         remedy = "pass weights with enable_metadata_routing=False, and groups as groups="
-        raise ValueError(
-            f"params {sorted(params)} would be routed, which is not done here: {remedy}"
-        )
-    name = "sample_weight"
-    inner = getattr(whole, "best_estimator_", whole)
-    if isinstance(inner, pipeline.Pipeline):
-        name = f"{inner.steps[-1][0]}__sample_weight"
+        raise ValueError(f"params {[*params]} would be routed, which is not done here: {remedy}")
+    steps = getattr(getattr(whole, "best_estimator_", whole), "steps", None)
+    name = f"{steps[-1][0]}__sample_weight" if steps else "sample_weight"
     if other := sorted(map(str, params.keys() - {name})):
         raise ValueError(f"params {other}: only {name} can be passed on")
     return params[name]
@@ -154,28 +150,6 @@ def model_of(settings: dict, X: np.ndarray, sample_weight: Any) -> GLM:
     return GLM(X, y, **settings)
 
 
-def coefficients_of(estimator: Any) -> np.ndarray:
-    """[intercept, coefficients] (K, .) of each score; no intercept if the estimator fits none."""
-    rows = np.atleast_2d(estimator.coef_)
-    if estimator.fit_intercept:
-        rows = np.column_stack([np.ravel(estimator.intercept_), rows])
-    if len(rows) == 1 and getattr(estimator, "class_weight", None) == "balanced":
-        return np.concatenate([-0.5 * rows, 0.5 * rows])
-    return rows
-
-
-def with_coefficients(estimator: Any, rows: np.ndarray) -> Any:
-    """The estimator as if it had been fitted to `coefficients_of` it."""
-    twin = copy(estimator)
-    head = int(estimator.fit_intercept)
-    if len(rows) > len(np.atleast_2d(estimator.coef_)):
-        rows = rows[1:] - rows[:1]
-    twin.coef_ = rows[:, head:].reshape(np.shape(estimator.coef_))
-    if head:
-        twin.intercept_ = rows[:, 0].reshape(np.shape(estimator.intercept_))
-    return twin
-
-
 def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.ndarray, Any]:
     """(columns, B): X itself and None, or X B, of which refits say the same: beta = B gamma.
 
@@ -183,7 +157,7 @@ def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.nd
     model is as small as the rows are many: X X' = U'U, B = X' U^-1, and |gamma| = |beta|. Without a
     penalty, LinearRegression has the coefficients of least norm, in the span of all rows.
     """
-    penalised = np.min(settings.get("penalty", settings.get("site_penalty"))) > 0.0
+    penalised = settings.get("penalty", settings.get("site_penalty")) > 0.0
     n, p = X.shape
     if penalised and p > n:
         products = X @ X.T

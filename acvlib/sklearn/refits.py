@@ -23,17 +23,7 @@ from ..models.glm.hessians import own_scores
 from ..parallel import blas_for
 from ..results import CVResult, Fit
 from ..trials import UnconvergedFit
-from .estimators import (
-    coefficients_of,
-    model_of,
-    outcomes_of,
-    reduced,
-    settings_of,
-    unwrap,
-    weights_of,
-    with_coefficients,
-    with_last,
-)
+from .estimators import model_of, outcomes_of, reduced, settings_of, unwrap, weights_of, with_last
 
 base = require("sklearn.base", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
@@ -62,20 +52,8 @@ class Refits:
 
     fit: Fit
     result: CVResult | None = None
-    points: np.ndarray
-    by_theirs: dict[int, Any]
-    unreliable: np.ndarray
-    seconds: float
 
-    def __init__(
-        self,
-        whole: Any,
-        X: Any,
-        y: Any,
-        params: dict | None = None,
-        groups: Any = None,
-        cv: Any = None,
-    ):
+    def __init__(self, whole: Any, X: Any, y: Any, params: dict | None, groups: Any, cv: Any):
         self.whole = whole
         self.weights = weights_of(whole, params)
         self.last, self.inputs = unwrap(whole, X)
@@ -111,9 +89,12 @@ class Refits:
     @property
     def start(self) -> np.ndarray:
         """The model's params at the last step's coefficients."""
-        rows = coefficients_of(self.last)
-        if self.basis is not None:
-            rows = np.hstack([rows[:, : self.head], (self.basis.T @ rows[:, self.head :].T).T])
+        rows = np.atleast_2d(self.last.coef_)
+        rows = rows if self.basis is None else (self.basis.T @ rows.T).T
+        if self.head:
+            rows = np.column_stack([np.ravel(self.last.intercept_), rows])
+        if len(rows) < len(self.model.spread):  # of two balanced classes
+            rows = np.concatenate([-0.5 * rows, 0.5 * rows])
         return (self.model.spread.T @ rows).ravel()
 
     def leave_out(self, method: str, unreliable: str, start: np.ndarray | None = None) -> None:
@@ -137,9 +118,9 @@ class Refits:
             if len(rows):
                 self.result = self._result(rows, folds, method, unreliable)
                 self.points[rows] = self.result.params
-                lost = rows[np.isnan(self.points[rows]).any(axis=1)].tolist()
-                self.by_theirs |= {fold: self._refit(fold) for fold in lost}
-                self.unreliable[lost] = True
+            lost = np.flatnonzero(np.isnan(self.points).any(axis=1)).tolist()
+            self.by_theirs |= {fold: self._refit(fold) for fold in lost}
+            self.unreliable[lost] = True
             self.seconds = time.perf_counter() - started
 
     def _solvable(self, unreliable):
@@ -152,22 +133,23 @@ class Refits:
         dropped = NEARLY * getattr(self.last, "tol", 0.0) * sizes.max()
         truncated = self.basis is None and sizes.min() < dropped
         self.unreliable = self._lack_a_class(unreliable) | truncated
-        self.by_theirs = {}
-        every = np.arange(len(self.folds))
+        solvable = ~self.unreliable
+        omits = np.ones(len(solvable), bool)
         observed = self.model.observed
-        if observed.all() and not self.unreliable.any():
-            return every, self.folds
-        kinds = (self.folds.omitted, self.folds.scored)
-        omitted, scored = ([sites[observed[sites]] for sites in kind] for kind in kinds)
-        idle = np.array([not len(sites) for sites in omitted])
-        solvable = np.array([len(sites) > 0 for sites in scored]) & ~self.unreliable
-        others = np.flatnonzero(~(solvable | idle)).tolist()
-        self.by_theirs = {fold: self._refit(fold) for fold in others}
+        kinds: Any = (self.folds.omitted, self.folds.scored)
+        if not observed.all():
+            kinds = [[sites[observed[sites]] for sites in kind] for kind in kinds]
+            omits, scores = (np.array([len(sites) > 0 for sites in kind]) for kind in kinds)
+            solvable &= scores
+        others = omits & ~solvable
+        self.by_theirs = {fold: self._refit(fold) for fold in np.flatnonzero(others).tolist()}
         failed = [last for last in self.by_theirs.values() if isinstance(last, Exception)]
-        if len(failed) == len(every):
+        if len(failed) == len(others):
             raise failed[0]
-        rows = every[solvable]
-        parts = [[kind[row] for row in rows] for kind in (omitted, scored)]
+        rows = np.flatnonzero(solvable)
+        if observed.all() and solvable.all():
+            return rows, self.folds
+        parts = [[kind[row] for row in rows] for kind in kinds]
         return rows, Folds(*parts, self.folds.n_sites, rows)
 
     def _lack_a_class(self, unreliable):
@@ -214,9 +196,14 @@ class Refits:
         if last is None:
             point = self.fit.params if fold is None else self.points[fold]
             rows = self.model.spread @ point.reshape(self.model.n_outputs, -1)
-            if self.basis is not None:
-                rows = np.hstack([rows[:, : self.head], (self.basis @ rows[:, self.head :].T).T])
-            last = with_coefficients(self.last, rows)
+            last = copy(self.last)
+            if len(rows) > len(np.atleast_2d(last.coef_)):  # of two balanced classes
+                rows = rows[1:] - rows[:1]
+            coef = rows[:, self.head :]
+            coef = coef if self.basis is None else (self.basis @ coef.T).T
+            last.coef_ = coef.reshape(np.shape(last.coef_))
+            if self.head:
+                last.intercept_ = rows[:, 0].reshape(np.shape(last.intercept_))
         return with_last(self.whole, last)
 
     @cached_property

@@ -33,58 +33,51 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
     """{name: (n_folds,)} as `scoring` asks for them; warns of those that are undefined, and nan."""
     metrics.check_scoring(refits.whole, scoring)
     if isinstance(scoring, list | tuple | set):
-        scorers = {name: name for name in scoring}
-    else:
-        scorers = scoring if isinstance(scoring, dict) else {"score": scoring}
-    sites, sizes = refits.tests.sites, refits.tests.sizes
+        scoring = {name: name for name in scoring}
+    scorers = scoring if isinstance(scoring, dict) else {"score": scoring}
     scores: dict = {}
     for name, scorer in scorers.items():
-        values = np.full(len(refits.tests), np.nan)
-        if score := _row_score(refits, scorer):
-            y = refits.outcomes[sites]
-            if base.is_classifier(refits.last):
-                y = np.searchsorted(refits.last.classes_, y)
-            rows = score(y, refits.predictions).reshape(len(y), -1).mean(axis=1)
-            values = np.add.reduceat(rows, np.cumsum(sizes) - sizes) / sizes
-            values[list(refits.by_theirs)] = np.nan
-        theirs, undefined = _by_fold(refits, name, scorer, np.flatnonzero(np.isnan(values)))
-        for key in max(theirs.values(), key=len, default=[name]):
-            scores[key] = values.copy()
-            for fold, found in theirs.items():
-                scores[key][fold] = found.get(key, np.nan)
+        values = _by_row(refits, scorer)
+        undefined = {}
+        scores[name] = values
+        scorer = metrics.check_scoring(refits.whole, scorer)
+        for fold in np.flatnonzero(np.isnan(values)).tolist():
+            data = (utils._safe_indexing(each, refits.tests[fold]) for each in (refits.X, refits.y))
+            try:
+                score = scorer(refits.estimator(fold), *data)
+            except Exception as error:  # as `cross_validate` does
+                undefined[fold] = f"{type(error).__name__}: {error}".rstrip(".")
+                continue
+            score = score if isinstance(score, dict) else {name: score}
+            if name not in score:
+                scores.pop(name, None)
+            for key, value in score.items():
+                scores.setdefault(key, np.full(len(values), np.nan))[fold] = value
+            if np.isnan(list(score.values())).any():
+                undefined[fold] = "it is nan"
         for fold in list(undefined)[:1]:
             warn(
                 f"{name} of {len(undefined)} of {len(values)} folds is undefined, nan; of fold "
-                f"{fold}: {undefined[fold]:.300}. Of folds of one row, score all that "
-                "approx_cross_val_predict says at once",
+                f"{fold}: {undefined[fold]:.300}. A fold needs several rows, of each class: cv=10, "
+                "say. Scores of single rows, pooled, rank worse than they predict",
                 exceptions.UndefinedMetricWarning,
             )
     return scores
 
 
-def _row_score(refits, scorer):
-    """The score of each row, where that of a fold is its mean; None for other scorers."""
+def _by_row(refits, scorer):
+    """The score of each fold, (n_folds,), where it is a mean over rows; nan elsewhere."""
     last = refits.last
     stands = last in (refits.whole, getattr(refits.whole, "steps", [[None]])[-1][-1])
     if scorer is None and stands and type(last).score is base.ClassifierMixin.score:
         scorer = "accuracy"
+    values = np.full(len(refits.tests), np.nan)
     known = OF_CLASSES if base.is_classifier(last) else OF_NUMBERS
-    return known.get(scorer) if isinstance(scorer, str) else None
-
-
-def _by_fold(refits, name, scorer, folds):
-    """({fold: {name: score}} of these folds, {fold: why it has none}), by scikit-learn."""
-    scorer = metrics.check_scoring(refits.whole, scorer)
-    scores = {}
-    undefined = {}
-    for fold in folds.tolist():
-        data = (utils._safe_indexing(each, refits.tests[fold]) for each in (refits.X, refits.y))
-        try:
-            score = scorer(refits.estimator(fold), *data)
-        except Exception as error:  # as `cross_validate` does
-            score = np.nan
-            undefined[fold] = f"{type(error).__name__}: {error}".rstrip(".")
-        scores[fold] = score if isinstance(score, dict) else {name: score}
-        if np.isnan(list(scores[fold].values())).any():
-            undefined.setdefault(fold, "it is nan")
-    return scores, undefined
+    if isinstance(scorer, str) and scorer in known:
+        sites, sizes = refits.tests.sites, refits.tests.sizes
+        y = refits.outcomes[sites]
+        y = np.searchsorted(last.classes_, y) if base.is_classifier(last) else y
+        rows = known[scorer](y, refits.predictions).reshape(len(y), -1).mean(axis=1)
+        values = np.add.reduceat(rows, refits.tests.ends[:-1]) / sizes
+        values[list(refits.by_theirs)] = np.nan
+    return values

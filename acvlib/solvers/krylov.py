@@ -81,7 +81,9 @@ def conjugate_gradient(
     for _ in range(max_iterations):
         if not rows.size:
             break
-        product = products.multiply(p, numbers[rows]) + damping * p
+        product = products.multiply(p, numbers[rows])
+        if damping:
+            product = product + damping * p
         found.products += len(rows)
         curved = _dots(p, product)
         last = curved <= 0.0
@@ -96,10 +98,12 @@ def conjugate_gradient(
         xx += alpha * (2.0 * xp + alpha * pp)
         found.residual[rows] = np.sqrt(_dots(r, r)) / size[rows]
         found.norm[rows] = np.sqrt(np.maximum(xx, 0.0))
-        found.decrease[rows] = 0.5 * _dots(found.x[rows], b[rows] + r)
         xp += alpha * pp
         going = ~last & (found.residual[rows] > tolerance[rows])
-        rows, r, p, rz, pp, xp, xx = (each[going] for each in (rows, r, p, rz, pp, xp, xx))
+        ended = rows[~going]
+        if ended.size:
+            found.decrease[ended] = 0.5 * _dots(found.x[ended], b[ended] + r[~going])
+            rows, r, p, rz, pp, xp, xx = (each[going] for each in (rows, r, p, rz, pp, xp, xx))
         z = products.precondition(r, numbers[rows])
         before = rz
         rz = _dots(r, z)
@@ -108,6 +112,7 @@ def conjugate_gradient(
         p += z
         xp *= beta
         pp = rz + beta**2 * pp
+    found.decrease[rows] = 0.5 * _dots(found.x[rows], b[rows] + r)
     return found
 
 
@@ -130,9 +135,9 @@ def solve(
     """
     found = Solutions(b)
     numbers = np.arange(len(b)) if numbers is None else numbers
-    alone = np.arange(len(b))
     if getattr(products, "rough", None) is not None:
-        alone = _refined(products, b, tolerance, damping, max_iterations, numbers, found)
+        _refine(products, b, tolerance, damping, max_iterations, numbers, found)
+    alone = np.flatnonzero((found.residual > tolerance) & (found.curvature > 0.0))
     accurate = conjugate_gradient(
         products, b[alone], tolerance, max_iterations, damping, numbers=numbers[alone]
     )
@@ -152,13 +157,12 @@ def solve(
     return found
 
 
-def _refined(products, b, tolerance, damping, max_iterations, numbers, found):
-    """Write to `found`; the rows that the rough operator brings no nearer."""
+def _refine(products, b, tolerance, damping, max_iterations, numbers, found):
+    """Write to `found` how far the rough operator brings each row."""
     size = np.linalg.norm(b, axis=1)
     rows = np.flatnonzero(found.residual)
     left = b[rows]
     accuracy = 0.5 * np.sqrt(tolerance)
-    stalled = [rows[:0]]
     while rows.size:
         step = conjugate_gradient(
             products.rough, left, accuracy, max_iterations, damping, numbers=numbers[rows]
@@ -171,13 +175,10 @@ def _refined(products, b, tolerance, damping, max_iterations, numbers, found):
         after = np.linalg.norm(left, axis=1) / size[rows]
         found.residual[rows] = after
         found.products += step.products + len(rows)
-        more = (after > tolerance) & (step.curvature > 0.0)
-        nearer = after < NEARER * before
-        stalled.append(rows[more & ~nearer])
-        rows = rows[more & nearer]
-        left = left[more & nearer]
+        more = (after > tolerance) & (step.curvature > 0.0) & (after < NEARER * before)
+        rows = rows[more]
+        left = left[more]
         accuracy = np.minimum(0.7 * tolerance / found.residual[rows], 0.5)  # what is still wanted
-    return np.concatenate(stalled)
 
 
 class HessianOperator:

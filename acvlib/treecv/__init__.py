@@ -6,7 +6,6 @@ Source: Joulani, Gyorgy and Szepesvari (2015), Algorithm 1.
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
 from typing import Annotated, Any
 
 import joblib
@@ -40,7 +39,7 @@ class LearnerCV(HeldOutLosses):
     failed; fold_of (n,): the fold of each row; evaluations: rows learnt (updates) and models
     copied, more updates where more than two workers train the way to their branches for themselves;
     shuffled: whether the rows were shuffled before they were cut into folds; failures: which folds
-    failed, and how, in sentences.
+    failed, and how, a sentence each.
 
     R_k-CV of Joulani et al. (2015), where folds of unequal size count alike, is
     `fold_losses.mean()`; `loss` is the mean over rows.
@@ -88,7 +87,7 @@ class FoldsFailed(RuntimeError):
 
     def __init__(self, result: LearnerCV):
         first, *more = result.failures
-        super().__init__(f"{first} (and {len(more)} more branches)" if more else first)
+        super().__init__(f"{first} (and {len(more)} more folds)" if more else first)
         self.result = result
 
 
@@ -100,7 +99,7 @@ def treecv(
     *,
     shuffle: Flag = True,
     order: Order = "fixed",
-    rng: Rng | None = None,
+    rng: Rng = 0,
 ) -> LearnerCV:
     """Cross-validate an incremental learner in about log2 k passes over the data.
 
@@ -112,9 +111,10 @@ def treecv(
     ----------
     folds : k, the number of chunks (of n // k rows, the first n % k of one more; k = n leaves one
         out), or the rows of each fold, a partition.
-    shuffle : with k, put a copy of the rows into a random order first, by `rng` or seed 0, since
-        rows sorted by label are learnt and tested badly. Folds of rows are taken as they stand.
-    order : "fixed" as the rows then stand, or "randomized" along each edge, which needs `rng`.
+    shuffle : with k, put a copy of the rows into a random order first, since rows sorted by label
+        are learnt and tested badly. Folds of rows are taken as they stand.
+    order : "fixed" as the rows then stand, or "randomized" along each edge.
+    rng : draws both of these orders.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def kfold(
     *,
     shuffle: Flag = True,
     order: Order = "fixed",
-    rng: Rng | None = None,
+    rng: Rng = 0,
 ) -> LearnerCV:
     """Cross-validate by k models, each trained from nothing; all else as in `treecv`."""
     return _cross_validate("kfold", learner, data, folds, shuffle, order, rng)
@@ -141,19 +141,13 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng):
     from .recursion import follow, leaves, tree_nodes  # numba is slow to import
 
     started = time.perf_counter()
-    shuffle = shuffle and isinstance(folds, int | np.integer)
-    randomized = order == "randomized"
-    if (rng is None) if randomized else (rng is not None and not shuffle):
-        raise ValueError(
-            f'order {order!r}, rng {rng}: "randomized" needs a Generator as rng; "fixed" takes one '
-            "only to shuffle rows, which is not done with shuffle=False or folds of rows"
-        )
-    stream = np.random.default_rng(0) if rng is None else rng
-    seed = int(stream.integers(2**62)) if randomized else FIXED
+    stream = np.random.default_rng(rng)
+    seed = int(stream.integers(2**62)) if order == "randomized" else FIXED
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
     rows, bounds = partition(folds, len(data))
-    if shuffle:
+    shuffled = shuffle and isinstance(folds, int | np.integer)
+    if shuffled:
         rows = stream.permutation(rows)
     if (np.diff(rows) != 1).any():
         data = data.take(rows)  # what is learnt or tested together: a slice
@@ -161,14 +155,14 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng):
     nodes = tree_nodes(k, joblib.effective_n_jobs(None)) if method == "treecv" else leaves(k)
     label = method if len(nodes) == 1 else ""
     tasks = [(node, learner, data.X, data.y, bounds, seed, label) for node in nodes]
-    holds_lock = not isinstance(learner, CompiledLearner)
-    prefer = "processes" if holds_lock else "threads"
+    prefer = "threads" if isinstance(learner, CompiledLearner) else "processes"
     losses, learnt, failed = zip(*spread(follow, tasks, prefer, method), strict=True)
-    failures = list(chain(*failed))
+    fold_of_place = np.repeat(np.arange(k), np.diff(bounds))
+    errors = {fold_of_place[row]: error for part in failed for row, error in part.items()}
     pointwise = np.empty(len(rows))
     pointwise[rows] = np.concatenate(losses)
     fold_of = np.empty(len(rows), np.int64)
-    fold_of[rows] = np.repeat(np.arange(k), np.diff(bounds))
+    fold_of[rows] = fold_of_place
     result = LearnerCV(
         method=method,
         learner=repr(learner),
@@ -177,11 +171,11 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng):
         fold_of=fold_of,
         seconds=time.perf_counter() - started,
         evaluations={"updates": sum(learnt), "copies": k - len(nodes)},
-        shuffled=shuffle,
-        failures=tuple(_sentences(failures, bounds)),
+        shuffled=shuffled,
+        failures=tuple(f"fold {i} failed: {type(e).__name__}: {e}" for i, e in errors.items()),
     )
-    if failures:
-        raise FoldsFailed(result) from failures[0][1].error
+    if errors:
+        raise FoldsFailed(result) from next(iter(errors.values()))
     return result
 
 
@@ -196,25 +190,13 @@ def partition(folds: int | Iterable[np.ndarray], n_rows: int) -> tuple[np.ndarra
         k = check_whole("k", folds, 2, n_rows, f" folds of {n_rows} rows")
         rows = np.arange(n_rows)
         sizes = n_rows // k + (rows[:k] < n_rows % k)
-        return rows, np.append(0, np.cumsum(sizes))
-    folds = folds if isinstance(folds, Folds) else Folds(folds)
-    folds.omitted.check_range(n_rows)
-    rows, sizes = folds.omitted.sites, folds.sizes
-    check_whole("k", len(sizes), 2, n_rows, f" folds of {n_rows} rows")
-    if not sizes.all():
-        raise ValueError(f"fold {np.argmin(sizes)} is empty")
-    uses = np.bincount(rows, minlength=n_rows)
-    if (uses != 1).any():
-        row = np.argmax(uses != 1)
-        raise ValueError(f"row {row} is in {uses[row]} folds: the folds must be a partition")
-    if folds.scored is not folds.omitted:
-        raise ValueError("some fold scores only part of what it leaves out: every row is tested")
+    else:
+        folds = Folds.of(folds, n_rows)
+        rows, sizes = folds.omitted.sites, folds.sizes
+        uses = np.bincount(rows, minlength=n_rows)
+        if (uses != 1).any():
+            row = np.argmax(uses != 1)
+            raise ValueError(f"row {row} is in {uses[row]} folds: the folds must be a partition")
+        if folds.scored is not folds.omitted:
+            raise ValueError("some fold scores only part of what it omits: every row is tested")
     return rows, np.append(0, np.cumsum(sizes))
-
-
-def _sentences(failures, bounds):
-    """Say which folds failed, and how, those that failed alike together."""
-    for how, alike in groupby(failures, key=lambda failure: str(failure[1])):
-        folds = np.searchsorted(bounds, [row for row, _ in alike], side="right") - 1
-        names = f"folds {folds[0]} ... {folds[-1]}" if len(folds) > 1 else f"fold {folds[0]}"
-        yield f"{names} failed while {how}"

@@ -21,9 +21,9 @@ Targets = np.ndarray | None  # one value a row, or None where there is nothing t
 class Examples:
     """n rows to learn from: X (n, d), and y (n,), or None where there is nothing to predict.
 
-    Kept as read-only float64, without a copy where they are float64 and contiguous: a memory map
-    stays one. Raises ValueError on other shapes, on NaN or infinity, and on rows and targets that
-    are named, by an index, and not alike.
+    Read-only float64; X without a copy where it is that and contiguous: a memory map stays one.
+    Raises ValueError on other shapes, on NaN or infinity, and on rows and targets that are named,
+    by an index, and not alike.
     """
 
     X: np.ndarray
@@ -31,15 +31,22 @@ class Examples:
 
     def __post_init__(self):
         y = in_order_of(getattr(self.X, "index", None), "y", self.y)
-        X = _as_floats("X", self.X)
+        X = self.X
+        if type(X) not in (np.ndarray, np.memmap) or X.dtype != float:
+            X = real_array("X", X, finite=False)
         if X.ndim != 2:
             raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
-        _check_finite("X", X)
+        X = np.ascontiguousarray(X).view(np.ndarray)
+        for part in pieces(len(X), max(1, LOOKED_AT // max(1, X.shape[1]))):
+            finite = np.isfinite(X[part]).all(axis=1)
+            if not finite.all():
+                raise ValueError(f"X is not finite in row {part.start + np.argmin(finite)}")
         if y is not None:
-            y = _as_floats("y", y)
+            y = real_array("y", y)
             if y.shape != X.shape[:1]:
                 raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
-            _check_finite("y", y[:, None])
+            y.flags.writeable = False
+        X.flags.writeable = False
         self.__dict__.update(X=X, y=y)
 
     def take(self, rows: np.ndarray) -> "Examples":
@@ -54,21 +61,18 @@ class Examples:
         return f"Examples({len(self):,} rows, {self.X.shape[1]} features)"
 
 
-def _check_finite(name, table):
-    parts = pieces(len(table), max(1, LOOKED_AT // max(1, table.shape[1])))
-    wrong = [~np.isfinite(table[part]).all(axis=1) for part in parts]
-    bad = np.flatnonzero(np.concatenate([np.zeros(0, bool), *wrong]))
-    if bad.size:
-        raise ValueError(f"{name} is not finite in {len(bad)} rows, row {bad[0]} the first")
+def column(X: np.ndarray, y: Targets) -> np.ndarray:
+    """The targets as a kernel takes them: zeros where there are none."""
+    return np.zeros(len(X)) if y is None else y
 
 
-def _as_floats(name, values):
-    """Contiguous float64, without a copy where it is."""
-    if type(values) not in (np.ndarray, np.memmap) or values.dtype != float:
-        values = real_array(name, values, finite=False)
-    view = np.ascontiguousarray(values).view(np.ndarray)
-    view.flags.writeable = False
-    return view
+def _check_targets(y, labels):
+    """Raise ValueError unless there are targets and, where labels are given, they are of these."""
+    if y is None:
+        raise ValueError("the learner needs targets y")
+    if labels is not None and not (known := np.isin(y, labels)).all():
+        row = np.argmin(known)
+        raise ValueError(f"label {y[row]:g} of row {row} is not one of {labels}")
 
 
 @runtime_checkable
@@ -99,10 +103,8 @@ class CompiledLearner:
         update_kernel(states, at, constants, X, y, rows, start, stop)
         loss_kernel(states, at, constants, X, y, start, stop, out)   for i = start, ..., stop - 1
 
-    Kernels check nothing and do not raise: the methods look at shapes before.
-
-    needs : what y must be, for errors; empty where kernels do not read y.
-    validate : validate(X, y) raises ValueError on a data set that the learner cannot take.
+    Kernels check nothing and do not raise: the methods look at shapes before. reads_y: whether
+    kernels read y; labels: all that it may hold then, None for any numbers.
     """
 
     name: str
@@ -111,42 +113,34 @@ class CompiledLearner:
     constants: np.ndarray
     update_kernel: Callable
     loss_kernel: Callable
-    needs: str = ""
-    validate: Callable | None = None
+    reads_y: bool = False
+    labels: tuple | None = None
 
     def check(self, X: np.ndarray, y: Targets) -> None:
-        self._check_columns(X, y)
-        if self.validate:
-            self.validate(X, y)
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, and the learner {self.n_features}")
+        if self.reads_y:
+            _check_targets(y, self.labels)
 
     def init(self) -> np.ndarray:
         return self.initial.copy()
 
     def update(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
-        model = self._model(state, X, y)
-        self.update_kernel(*model, np.arange(len(X)), 0, len(X))
+        self.update_kernel(*self._model(state, X, y), np.arange(len(X)), 0, len(X))
         return state
 
     def loss(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
-        model = self._model(state, X, y)
         losses = np.empty(len(X))
-        self.loss_kernel(*model, 0, len(X), losses)
+        self.loss_kernel(*self._model(state, X, y), 0, len(X), losses)
         return losses
 
-    def _check_columns(self, X, y):
-        if y is None and self.needs:
-            raise ValueError(f"the learner needs {self.needs}")
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features, and the learner {self.n_features}")
-
     def _model(self, state, X, y):
-        """The first arguments of a kernel, of the right types and sizes; y zeros where None."""
+        """The first arguments of a kernel, of the right types and sizes."""
         data = Examples(X, y)
-        self._check_columns(data.X, data.y)
+        self.check(data.X, data.y)
         if state.shape != self.initial.shape or state.dtype != float:
             raise ValueError(f"state of shape {state.shape}, {state.dtype} is not of {self.name}")
-        y = np.zeros(len(data)) if data.y is None else data.y
-        return state[None], 0, self.constants, data.X, y
+        return state[None], 0, self.constants, data.X, column(data.X, data.y)
 
     def __repr__(self):
         return self.name
@@ -156,10 +150,8 @@ class CompiledLearner:
 class PartialFit:
     """Any scikit-learn estimator with `partial_fit`, a call an edge of the tree (extra `sklearn`).
 
-    The estimator stays as it is.
-
-    The loss is misclassification, of a classifier, which needs all labels there can be as
-    `classes`, or else squared error.
+    The estimator stays as it is. The loss is misclassification, of a classifier, which needs all
+    labels there can be as `classes`, or else squared error.
     """
 
     __repr__ = one_line
@@ -180,30 +172,16 @@ class PartialFit:
                 "loss(state, X, y)"
             )
 
-    def check(self, X: np.ndarray, y: np.ndarray | None) -> None:
-        if self.classes is None:
-            return
-        if y is None:
-            raise ValueError("a classifier needs labels y")
-        unknown = ~np.isin(y, self.classes)
-        if unknown.any():
-            row = np.argmax(unknown)
-            raise ValueError(f"label {y[row]:g} of row {row} is not in classes {self.classes}")
+    def check(self, X: np.ndarray, y: Targets) -> None:
+        _check_targets(y, self.classes)
 
     def init(self) -> Any:
         return require("sklearn.base", extra="sklearn").clone(self.estimator)
 
-    def update(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> Any:
+    def update(self, state: Any, X: np.ndarray, y: Targets) -> Any:
         classes = {} if self.classes is None else {"classes": np.asarray(self.classes)}
-        with _finite():
-            return state.partial_fit(X, y, **classes)
+        return state.partial_fit(X, y, **classes)
 
-    def loss(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
-        with _finite():
-            predicted = state.predict(X)
+    def loss(self, state: Any, X: np.ndarray, y: Targets) -> np.ndarray:
+        predicted = state.predict(X)
         return (predicted - y) ** 2 if self.classes is None else (predicted != y).astype(float)
-
-
-def _finite():
-    """`Examples` are finite: to look again at every update would take longer than many updates."""
-    return require("sklearn", extra="sklearn").config_context(assume_finite=True)

@@ -1,6 +1,5 @@
 """Learners for `treecv`: compiled ones, and whatever scikit-learn has with `partial_fit`."""
 
-from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -39,16 +38,9 @@ def pegasos(n_features: Features, regularization: Positive = 1e-6) -> CompiledLe
         constants=np.array([regularization]),
         update_kernel=_pegasos_update,
         loss_kernel=_pegasos_loss,
-        needs="labels y of -1 and 1",
-        validate=_check_labels,
+        reads_y=True,
+        labels=(-1, 1),
     )
-
-
-def _check_labels(X, y):
-    bad = abs(y) != 1.0
-    if bad.any():
-        row = np.argmax(bad)
-        raise ValueError(f"label {y[row]:g} of row {row}: labels are -1 and 1")
 
 
 @_jit
@@ -100,7 +92,7 @@ def lsqsgd(n_features: Features, step: Positive) -> CompiledLearner:
         constants=np.array([step]),
         update_kernel=_lsqsgd_update,
         loss_kernel=_lsqsgd_loss,
-        needs="targets y",
+        reads_y=True,
     )
 
 
@@ -135,50 +127,34 @@ def _lsqsgd_loss(states, at, constants, X, y, start, stop, out):
 
 
 @declared
-def k_means(n_features: Features, n_clusters: Count, batch_size: Count = 1) -> CompiledLearner:
-    """Move K centres, at first the first K rows, towards each batch at the rate 1 / rows had.
+def k_means(n_features: Features, n_clusters: Count) -> CompiledLearner:
+    """Move the nearest of K centres, at first the first K rows, to the mean of all rows it has had.
 
-    Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). Rows of a batch
-    that is not complete wait in the state, as sums: centres (K, d), their counts (K,), waiting sums
-    (K, d), waiting counts (K,), rows seen. Source: Sculley (2010).
+    Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). State: centres
+    (K, d), their counts of rows (K,), rows seen. Source: Sculley (2010), for batches of one row.
     """
     if n_clusters > MOST // n_features:
         raise ValueError(f"n_clusters = {n_clusters} of {n_features} features: more than fit")
     return CompiledLearner(
-        name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",
+        name=f"k_means({n_features}, n_clusters={n_clusters})",
         n_features=n_features,
-        initial=np.zeros(2 * n_clusters * (n_features + 1) + 1),
-        constants=np.array([n_clusters, batch_size], float),
+        initial=np.zeros(n_clusters * (n_features + 1) + 1),
+        constants=np.array([n_clusters], float),
         update_kernel=_k_means_update,
         loss_kernel=_k_means_loss,
-        validate=partial(_check_number, n_clusters),
     )
 
 
-def _check_number(n_clusters, X, y):
-    if len(X) <= n_clusters:
-        raise ValueError(f"{len(X)} rows for {n_clusters} clusters: more rows are needed")
-
-
 @_jit
-def _views(states, at, n_clusters, d):
-    """Centres, their counts, waiting sums and waiting counts."""
-    state = states[at]
-    size = n_clusters * d
-    half = size + n_clusters
-    centres = state[:size].reshape(n_clusters, d)
-    sums = state[half : half + size].reshape(n_clusters, d)
-    return centres, state[size:half], sums, state[half + size : 2 * half]
-
-
-@_jit
-def _nearest(centres, n_centres, X, row):
-    """(centre, squared distance) of the nearest of the first n_centres centres."""
+def _nearest(states, at, constants, X, row):
+    """(centre, squared distance) of the nearest of the centres that rows have begun."""
+    d = X.shape[1]
+    n_centres = min(int(constants[0]), int(states[at, -1]))
     best, least = 0, np.inf
     for centre in range(n_centres):
         square = 0.0
-        for j in range(X.shape[1]):
-            gap = centres[centre, j] - X[row, j]
+        for j in range(d):
+            gap = states[at, centre * d + j] - X[row, j]
             square += gap * gap
         if square < least:
             best, least = centre, square
@@ -186,48 +162,25 @@ def _nearest(centres, n_centres, X, row):
 
 
 @_jit
-def _finish_batch(centres, counts, sums, waiting):
-    """Each centre becomes the mean of all rows it has had; nothing waits any longer."""
-    for centre in range(len(centres)):
-        new = waiting[centre]
-        if new > 0.0:
-            counts[centre] += new
-            for j in range(centres.shape[1]):
-                change = sums[centre, j] - new * centres[centre, j]
-                centres[centre, j] += change / counts[centre]
-                sums[centre, j] = 0.0
-            waiting[centre] = 0.0
-
-
-@_jit
 def _k_means_update(states, at, constants, X, y, rows, start, stop):
     d = X.shape[1]
-    n_clusters, batch_size = int(constants[0]), int(constants[1])
-    centres, counts, sums, waiting = _views(states, at, n_clusters, d)
-    seen = int(states[at, -1])
+    n_clusters = int(constants[0])
     for i in range(start, stop):
         row = rows[i]
-        if 0 <= seen < n_clusters:  # a count in a damaged state may be negative
-            centres[seen] = X[row]
-            counts[seen] = 1.0
-        else:
-            centre, _ = _nearest(centres, n_clusters, X, row)
-            for j in range(d):
-                sums[centre, j] += X[row, j]
-            waiting[centre] += 1.0
-            if (seen - n_clusters + 1) % batch_size == 0:
-                _finish_batch(centres, counts, sums, waiting)
-        seen += 1
-    states[at, -1] = seen
+        centre = int(states[at, -1])
+        if centre < 0 or centre >= n_clusters:  # a count in a damaged state may be negative
+            centre, _ = _nearest(states, at, constants, X, row)
+        count = states[at, n_clusters * d + centre] + 1.0
+        states[at, n_clusters * d + centre] = count
+        for j in range(d):
+            states[at, centre * d + j] += (X[row, j] - states[at, centre * d + j]) / count
+        states[at, -1] += 1.0
 
 
 @_jit
 def _k_means_loss(states, at, constants, X, y, start, stop, out):
-    n_clusters = int(constants[0])
-    centres, _, _, _ = _views(states, at, n_clusters, X.shape[1])
-    n_centres = min(n_clusters, int(states[at, -1]))
     for i in range(start, stop):
-        _, out[i] = _nearest(centres, n_centres, X, i)
+        _, out[i] = _nearest(states, at, constants, X, i)
 
 
 @declared

@@ -1,19 +1,21 @@
 """Algorithm 1 of Joulani, Gyorgy and Szepesvari (2015): one function, compiled or not."""
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import float64, int64, njit, types, void
 
 from ..parallel import track
 from . import FIXED
-from .learner import CompiledLearner
+from .learner import CompiledLearner, column
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
 _27, _30, _31, _32 = map(np.uint64, (27, 30, 31, 32))
+
+Node = tuple[tuple[tuple[int, int, bool], ...], int, int]
 
 
 @njit(cache=True, nogil=True)
@@ -102,123 +104,99 @@ def _copy_row(states, depth):
         states[depth + 1, i] = states[depth, i]
 
 
-class Node(NamedTuple):
-    """A model that leaves out chunks first ... last, after learning the edges of its path.
-
-    An edge (first, last, inside) is chunks first ... last or, if not inside, all the others, in one
-    call.
-    """
-
-    path: tuple[tuple[int, int, bool], ...]
-    first: int
-    last: int
-
-
 def tree_nodes(k: int, n_least: int) -> list[Node]:
-    """All nodes of the first level of the tree that has so many, or all leaves."""
-    nodes = [Node((), 0, k - 1)]
+    """All nodes of the first level of the tree that has so many, or all leaves.
+
+    A node (path, first, last) is a model that leaves out chunks first ... last once it has learnt
+    the edges of its path. An edge (first, last, inside) is chunks first ... last or, if not inside,
+    all the others, in one call.
+    """
+    nodes: list[Node] = [((), 0, k - 1)]
     while len(nodes) < min(n_least, k):
-        nodes = [child for node in nodes for child in _children(*node)]
+        level, nodes = nodes, []
+        for path, first, last in level:
+            middle = (first + last) // 2
+            if first < last:
+                nodes.append(((*path, (middle + 1, last, True)), first, middle))
+                nodes.append(((*path, (first, middle, True)), middle + 1, last))
+            else:
+                nodes.append((path, first, last))
     return nodes
-
-
-def _children(path, first, last):
-    if first == last:
-        return [Node(path, first, last)]
-    middle = (first + last) // 2
-    left = Node((*path, (middle + 1, last, True)), first, middle)
-    return [left, Node((*path, (first, middle, True)), middle + 1, last)]
 
 
 def leaves(k: int) -> list[Node]:
     """The models of standard cross-validation, each of which learns all in one call."""
-    return [Node(((i, i, False),), i, i) for i in range(k)]
+    return [(((i, i, False),), i, i) for i in range(k)]
 
 
-class Failed(NamedTuple):
-    """What a model was doing when its learner raised, in the model's place from then on."""
+def _steps(learner, fixed, failures, done):
+    """The steps of `_descend` for a learner in Python: an error takes its model's place."""
+    copied = getattr(learner, "copy", copy.deepcopy)
 
-    doing: str
-    error: Exception
-
-    def __str__(self):
-        return f"{self.doing}: {type(self.error).__name__}: {self.error}"
-
-
-class _Methods:
-    """The steps of `_descend` for a learner in Python, which may raise."""
-
-    def __init__(self, learner, leaves):
-        self.learner = learner
-        self.copied = getattr(learner, "copy", copy.deepcopy)
-        self.leaves = iter(leaves)
-        self.failures = []
-
-    def attempt(self, doing: Any, step: Any, state: Any, *rows):
-        if isinstance(state, Failed):
+    def attempt(step: Any, state: Any, *rows: Any):
+        if isinstance(state, Exception):
             return state
         try:
             return step(state, *rows)
         except Exception as error:
-            return Failed(doing, error)
+            return error
 
-    def update(
-        self, states: Any, at: int, _: Any, X: np.ndarray, y: Any, rows: Any, start: int, stop: int
-    ):
+    def update(states: Any, at: int, _: Any, X: Any, y: Any, rows: Any, start: int, stop: int):
         part = rows[start:stop]
-        if part[-1] - part[0] == len(part) - 1 and (np.diff(part) == 1).all():
-            part = slice(part[0], part[-1] + 1)  # a view
-        chosen = X[part], None if y is None else y[part]
-        states[at] = self.attempt("learning", self.learner.update, states[at], *chosen)
+        if fixed and part[-1] - part[0] == len(part) - 1:
+            part = slice(part[0], part[-1] + 1)  # a view, which reads no more of a file than it has
+        states[at] = attempt(learner.update, states[at], X[part], None if y is None else y[part])
 
-    def fork(self, states: Any, depth: int):
-        states[depth + 1] = self.attempt("being copied", self.copied, states[depth])
+    def fork(states: Any, depth: int):
+        states[depth + 1] = attempt(copied, states[depth])
 
-    def test(
-        self, states: Any, at: int, _: Any, X: Any, y: Any, start: int, stop: int, losses: Any
-    ):
-        chosen = X[start:stop], None if y is None else y[start:stop]
-        found = self.attempt("being tested", self.losses, states[at], *chosen)
-        if isinstance(found, Failed):
-            self.failures.append((start, found))
-        else:
-            losses[start:stop] = found
-        states[at] = None
-        next(self.leaves, None)
-
-    def losses(self, state: Any, X: Any, y: Any):
-        losses = np.asarray(self.learner.loss(state, X, y), float)
+    def lost(state: Any, X: Any, y: Any):
+        losses = np.asarray(learner.loss(state, X, y), float)
         if losses.shape != (len(X),):
             raise ValueError(f"loss has shape {losses.shape}, not ({len(X)},): one value a row")
         if np.isnan(losses).any():
             raise ValueError(f"loss of row {np.argmax(np.isnan(losses))} is nan")
         return losses
 
+    def test(
+        states: Any, at: int, _: Any, X: Any, y: Any, start: int, stop: int, losses: np.ndarray
+    ):
+        part = slice(start, stop)
+        found = attempt(lost, states[at], X[part], None if y is None else y[part])
+        if isinstance(found, Exception):
+            failures[start] = found
+        else:
+            losses[part] = found
+        states[at] = None
+        next(done, None)
+
+    return update, test, fork
+
 
 def follow(
     node: Node, learner: Any, X: Any, y: Any, bounds: np.ndarray, seed: int, label: str
-) -> tuple[np.ndarray, int, list[tuple[int, Failed]]]:
+) -> tuple[np.ndarray, int, dict[int, Exception]]:
     """Train a node's model along its path, then test all models below.
 
-    Returns the losses of its rows, nan where a model failed; how many rows were learnt; and
-    (first row tested, what failed) of failed models.
+    Returns the losses of its rows, nan where a model failed; how many rows were learnt; and the
+    errors of failed models, by the first row that each was to be tested on.
     """
     path, first, last = node
     height = 2 + int(last - first).bit_length()
+    failures: dict[int, Exception] = {}
+    run: Any = _descend
     if isinstance(learner, CompiledLearner):
-        run: Any = _compiled
-        steps: Any = (learner.update_kernel, learner.loss_kernel, _copy_row, learner.constants)
+        run = _compiled
+        steps: Any = (learner.update_kernel, learner.loss_kernel, _copy_row)
+        constants = learner.constants
         states: Any = np.tile(learner.initial, (height, 1))
-        failures = []
-        y = np.zeros(len(X)) if y is None else y
+        y = column(X, y)
     else:
         n_leaves = last - first + 1
-        methods = _Methods(learner, track(range(n_leaves), label, n_leaves) if label else ())
-        run = _descend
-        steps = methods.update, methods.test, methods.fork, None
+        done = iter(track(range(n_leaves), label, n_leaves) if label else ())
+        steps = _steps(learner, seed == FIXED, failures, done)
+        constants = None
         states = [learner.init(), *[None] * height]
-        failures = methods.failures
-    update, test, _, constants = steps
     rows = np.arange(len(X))
     losses = np.full(len(X), np.nan)
     learnt = 0
@@ -227,11 +205,11 @@ def follow(
         fed = rows[span].copy() if inside else np.delete(rows, span)
         if seed != FIXED:
             _shuffle(fed, len(fed), seed, span.start, span.stop)
-        update(states, 0, constants, X, y, fed, 0, len(fed))
+        steps[0](states, 0, constants, X, y, fed, 0, len(fed))
         learnt += len(fed)
     tested = slice(bounds[first], bounds[last + 1])
     if first == last:  # to hand kernels to a kernel takes longer than one test
-        test(states, 0, constants, X, y, tested.start, tested.stop, losses)
+        steps[1](states, 0, constants, X, y, tested.start, tested.stop, losses)
     else:
-        learnt += run(*steps, X, y, bounds, first, last, seed, states, rows, losses)
+        learnt += run(*steps, constants, X, y, bounds, first, last, seed, states, rows, losses)
     return losses[tested], int(learnt), failures

@@ -12,12 +12,12 @@ LEFT_OUT = {
     "from_jax from_torch": "JAX does not survive a fork: tests/adapters has their odd inputs",
     "folds.Fold folds.ModelFolds weighting.OfSites": "say how an argument is checked",
     "weighting.keep_latents weighting.drop_latents weighting.hide_labels": "models call them",
-    "graph.check_width graph.expansion graph.in_one_order": "HiddenMRF calls them with its own",
-    "graph.EliminationOrder graph.Sums graph.TooWide weighting.FactorWeights": "made by what is",
+    "graph.check_width graph.collect graph.distribute graph.names_of": "HiddenMRF calls them",
+    "graph.EliminationOrder graph.TooWide weighting.FactorWeights": "made by what is",
     "plots.error_ladder plots.series": "draw what they are given: law 8",
 }
 HOT = "balanced_weights check_optimum check_refits default_priors matched scheme split"
-HOT += " weighted_potentials"
+HOT += " factors"
 
 
 def test_no_odd_input_is_answered_wrongly_or_with_a_riddle():

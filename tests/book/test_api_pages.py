@@ -46,10 +46,10 @@ def test_every_page_is_in_the_contents():
 
 
 def test_a_page_shows_functions_classes_and_exceptions():
-    page = {"title": "T", "about": "A.", "entries": ["acvlib.models: GLM, Islands, GaussianHMM"]}
+    page = {"title": "T", "about": "A.", "entries": ["acvlib.models: GLM, EmptyState, GaussianHMM"]}
     text = api_pages.text(page)
     assert ".. autoclass:: acvlib.models.GLM\n   :members:" in text
-    assert ".. autoexception:: acvlib.models.Islands" in text
+    assert ".. autoexception:: acvlib.models.EmptyState" in text
     assert ".. autofunction:: acvlib.models.GaussianHMM" in text
 
 

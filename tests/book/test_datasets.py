@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import geopandas
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,8 +17,8 @@ from acvbook.datasets.mocap import Mocap
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_svmlight_file
 
+from acvlib.adapters.maps import neighbours
 from acvlib.inference import graph
-from acvlib.models.mrf.areas import neighbours, read_features, shapes_of
 
 DATA = Path(os.environ.get("ACVLIB_DATA", "/nonexistent"))
 needs_real_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs $ACVLIB_DATA")
@@ -122,8 +123,8 @@ def test_scalings_of_songs(files, monkeypatch, tmp_path):
 def test_the_map_of_the_stand_in_is_as_narrow():
     data = datasets.simulate_philadelphia(np.random.default_rng(0))
     assert graph.eliminate(384, data.edges, 2).width <= 15
-    shapes = np.array([shapely.Polygon(*rings) for rings in data.outlines])
-    assert np.array_equal(neighbours(shapes), data.edges)
+    shapes = geopandas.GeoSeries([shapely.Polygon(*rings) for rings in data.outlines])
+    assert np.array_equal(graph.check_edges(neighbours(shapes), 384), data.edges)
 
 
 @needs_real_data
@@ -131,8 +132,8 @@ def test_real_files_are_as_described():
     june = datasets.load_philadelphia()
     assert june.counts.sum() == 3578
     assert graph.eliminate(384, june.edges, 2).width == 15
-    features = read_features(DATA / "philadelphia" / "tracts_2010.geojson")
-    assert np.array_equal(neighbours(shapes_of(features)), june.edges)
+    tracts = geopandas.read_file(DATA / "philadelphia" / "tracts_2010.geojson")
+    assert np.array_equal(graph.check_edges(neighbours(tracts), 384), june.edges)
     assert 1.29 < june.aspect < 1.31  # 40 degrees north
     with pytest.raises(KeyError, match="no column 'crimes'.*violent_2015_06"):
         datasets.load_philadelphia("crimes")

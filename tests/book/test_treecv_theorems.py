@@ -73,7 +73,7 @@ def test_algorithm_1_in_plain_python(rows, k):
     cases = [
         (learners.pegasos(4, 0.1), theorems.classified),
         (learners.lsqsgd(4, 0.1), theorems.squared),
-        (learners.k_means(4, 3, 5), lambda s, X, y: theorems.to_centre(s, X, y, 3)),
+        (learners.k_means(4, 3), lambda s, X, y: theorems.to_centre(s, X, y, 3)),
     ]
     for learner, loss in cases:
         by_hand = theorems.algorithm_1(learner, rows, k, loss)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import acvlib as acv
-import acvlib.models.hmm.em  # noqa: F401  (the page names it)
 from acvlib.model import ModelDefaults
 
 PAGE = (Path(__file__).parent.parent.parent / "book" / "what_is_exact.md").read_text()

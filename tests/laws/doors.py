@@ -19,6 +19,7 @@ from sklearn.model_selection import PredefinedSplit
 
 import acvlib as acv
 from acvlib import models
+from acvlib.adapters.maps import neighbours
 
 from .law import Said
 
@@ -546,8 +547,8 @@ def on_map(data):
 
 def mrf_of_map(counts, adjacency, exposure, weight, fold=None):
     areas = on_map({"counts": counts, "exposure": exposure})
-    settings = {"exposure": "people", "contiguity": "rook", "sample_weight": weight}
-    return models.HiddenMRF.from_map(areas, "n", 0.4, **settings)
+    settings = {"exposure": areas["people"], "sample_weight": weight}
+    return models.HiddenMRF(areas["n"], neighbours(areas, "rook"), 0.4, **settings)
 
 
 def sorted_params(model, fit):
@@ -724,7 +725,7 @@ OF_POINTS = {
 of_grid = partial(ask_fit, mrf, sorted_params)
 door("HiddenMRF", grid, of_grid, mrf, free=("node",), **MRF)
 of_map = partial(ask_fit, mrf_of_map, sorted_params)
-door("HiddenMRF.from_map", grid, of_map, mrf_of_map, public=("models.HiddenMRF",), **MRF)
+door("HiddenMRF of a map", grid, of_map, mrf_of_map, public=("models.HiddenMRF",), **MRF)
 WHOLE = {"whole": ("scores", "tags")}
 of_dense, of_words = (partial(ask_fit, crf, predicted_tags) for crf in (dense_crf, feature_crf))
 door("LinearChainCRF", sentences, of_dense, dense_crf, **TAGGED | WHOLE)

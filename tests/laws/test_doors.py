@@ -17,7 +17,7 @@ FOLDS = "makes what doors take: tests/test_folds.py; laws 3 and 10 use it"
 NO_DOORS = {
     "Model EstimatingEquation IncrementalLearner CompiledLearner Derivatives models.Family": BASE,
     "Fit CVResult Certificate NotCertified models.CRFParams": RESULT,
-    "models.HMMParams models.TrafficParams models.Islands": RESULT,
+    "models.HMMParams models.TrafficParams": RESULT,
     "models.EmptyState models.NoFiniteOptimum models.ImpossibleSequence plots.Style": RESULT,
     "fit_at fit_path derivatives_of": "parts of fit, for studies",
     "ladder": "the five methods, one after the other",

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import acvlib as acv
 from acvlib import models
+from acvlib.adapters.maps import neighbours
 
 from .doors import DOORS, TIGHT, folds_of, on_map, real_frames
 from .law import SEEDS, Refused, ask, cases, hold, refused, same
@@ -66,13 +67,13 @@ def test_what_has_names_is_aligned_by_them(name):
     hold(check, max(6, door.examples // 3), seed=SEEDS, number=st.integers(0, 2))
 
 
-@cases("names", ["HiddenMRF.from_map"], "of sites")
+@cases("names", ["HiddenMRF of a map"], "of sites")
 def test_a_column_beside_a_map_is_aligned_with_it(name):
     areas = on_map({"counts": np.arange(1.0, 13.0), "exposure": np.ones(12)}).iloc[::-1]
     people = pd.Series(np.arange(1.0, 13.0))
-    build = models.HiddenMRF.from_map
-    if not refused(build, areas, "n", 0.5, exposure=people):
-        found = build(areas, "n", 0.5, exposure=people).exposure
+    given = areas["n"], neighbours(areas), 0.5
+    if not refused(models.HiddenMRF, *given, exposure=people):
+        found = models.HiddenMRF(*given, exposure=people).exposure
         assert np.array_equal(found, people.loc[areas.index])
 
 

@@ -3,6 +3,7 @@
 The pull: sqrt(g' H^-1 g), g the gradient of -log prior at the optimum.
 """
 
+import inspect
 import warnings
 
 import numpy as np
@@ -104,3 +105,11 @@ def test_default_priors_are_weak_or_seen(name):
 
     counts = name in ("PoissonHMM", "PoissonTraffic")
     hold(check, 3, seed=SEEDS, exponent=st.integers(0, 2 if counts else 3))
+
+
+def test_what_is_widened_has_that_name_where_the_model_was_made():
+    for name, make in MODELS.items():
+        build = getattr(models, name.split(":")[0])
+        emission = getattr(make(np.random.default_rng(0), 1.0), "emission", None)
+        named = emission.without_defaults() if emission else {}
+        assert named.keys() <= inspect.signature(build).parameters.keys()

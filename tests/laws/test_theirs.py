@@ -34,6 +34,7 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_validate,
 )
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -208,6 +209,7 @@ def test_folds_made_here_are_taken_at_every_door(name):
 
 
 LEARNERS = {
+    "GaussianNB": GaussianNB(),
     "MLPClassifier": MLPClassifier((3,), random_state=0, shuffle=False),
     "SGDClassifier": SGDClassifier(random_state=0, shuffle=False),
 }

@@ -353,12 +353,18 @@ def test_bad_weights_are_named(kind, weights, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": [np.array([], int), np.array([0])]}, "sentence 0: labels .* do not fit"),
-        ({"labels": [np.array([0, 3]), np.array([0])]}, "0 ... 2, not 0 ... 3"),
-        ({"labels": [np.array([0, -1]), np.array([0])]}, "not -1 ... 0"),
-        ({"labels": [np.array([0.0, 1.0]), np.array([0])]}, "sentence 0"),
+        (
+            {"labels": [np.array([], int), np.array([0])]},
+            r"labels of shape \(0,\) must be \(t,\)",
+        ),
+        (
+            {"labels": [np.array([0, 3]), np.array([0])]},
+            "0: labels must be whole numbers from 0 to 2",
+        ),
+        ({"labels": [np.array([0, -1]), np.array([0])]}, "it holds -1"),
+        ({"labels": [np.array([0.0, 0.5]), np.array([0])]}, "sentence 0: labels .* 0.5"),
         ({"labels": [np.array([0, 1])]}, "2 sentences of emission scores, 1 of labels"),
-        ({"emissions": [np.zeros((0, K)), np.zeros((1, K))]}, "sentence 0 is empty"),
+        ({"emissions": [np.zeros((0, K)), np.zeros((1, K))]}, "sentence 0: scores is empty"),
         ({"emissions": [np.full((2, K), np.nan), np.zeros((1, K))]}, "scores must be finite"),
         ({"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]}, "1: .* 300 nats"),
         ({"emissions": [], "labels": []}, "no sentences"),
@@ -388,7 +394,7 @@ def test_bad_folds_and_weights_are_refused(scheme):
             method(np.zeros(D), np.ones(2))
     with pytest.raises(ValueError, match="no sentences"):
         model.predict(np.zeros(D), [])
-    with pytest.raises(ValueError, match=r"scores \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"scores of shape \(2, 2\)"):
         model.predict(np.zeros(D), [np.zeros((2, 2))])
 
 

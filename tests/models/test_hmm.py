@@ -36,7 +36,6 @@ from acvlib.models.hmm.emissions import (
     Poisson,
 )
 from acvlib.models.hmm.posterior import hidden_states, states_of_sequences
-from acvlib.models.hmm.starts import k_means
 
 ROWS = np.arange(2)
 LENGTHS = (9, 14, 7)
@@ -193,12 +192,6 @@ def test_params_are_packed_as_they_were_unpacked(case):
     assert_allclose(model.pack(model.unpack(params)), params, atol=1e-12)
 
 
-def test_models_pass_their_own_check(case):
-    model, params = case
-    model = replace(model, dense_limit=1000)
-    acv.check_model(model, params, np.random.default_rng(3), tolerance=1e-5)
-
-
 def check_derivatives(model, params):
     """All derivatives of a model, of folds, and products, against autograd."""
     rng = np.random.default_rng(2)
@@ -315,12 +308,6 @@ def test_preconditioners_of_folds_lack_what_is_left_out(case, monkeypatch):
     shared = Products([whole], own, folds)
     expected = separate.precondition(vectors, ROWS)
     assert_allclose(shared.precondition(vectors, ROWS), expected, rtol=1e-6, atol=1e-9)
-
-
-def test_nothing_to_solve_is_solved_by_nothing(case):
-    model, params = case
-    operator = model.derivatives.hessian(params, np.ones(model.n_sites))
-    assert_allclose(operator.solve(np.zeros((len(params), 2))), 0.0, atol=0.0)
 
 
 def test_heldout_losses_are_those_of_chains(case):
@@ -442,18 +429,6 @@ def test_folds_are_refits_without_them(fitted):
     assert abs(acv.infinitesimal_jackknife(fit, folds).params - exact.params).max() < 2 * none
 
 
-@pytest.mark.parametrize("emission", [Gaussian(), AutoRegression(1)])
-def test_em_climbs_to_a_point_without_gradient(emission):
-    rng = np.random.default_rng(11)
-    model = HMM(two_regimes(rng), 2, emission)
-    result = em.expectation_maximisation(model, model.initial_params(rng), 2000, 1e-13)
-    assert result.converged
-    assert np.diff(result.objectives).max() <= 1e-9 * abs(result.objectives[-1])
-    fit = acv.fit(model, result.params)
-    assert_allclose(fit.objective, result.objectives[-1], rtol=1e-9)
-    assert fit.newton_decrement <= 1e-6
-
-
 def two_regimes(rng, n=6, length=40):
     """Sequences that stay in one of two autoregressions for a while."""
     found = []
@@ -464,13 +439,6 @@ def two_regimes(rng, n=6, length=40):
             x.append((0.9, -0.5)[state] * x[-1] + (2.0, -1.0)[state] + rng.normal(size=2))
         found.append(np.array(x))
     return found
-
-
-def test_restarts_take_the_best():
-    rng = np.random.default_rng(12)
-    model = AutoRegressiveHMM(two_regimes(rng), 2)
-    start = em.restarts(model, np.random.default_rng(1), 1).objectives[-1]
-    assert em.restarts(model, np.random.default_rng(1), 3).objectives[-1] <= start
 
 
 def test_em_says_what_it_cannot_do():
@@ -516,17 +484,17 @@ def test_data_far_from_zero_lose_no_digits():
 def test_k_means_finds_what_is_apart():
     rng = np.random.default_rng(18)
     truth = rng.integers(0, 3, 90)
-    labels = k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, rng)
+    labels = em.k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, rng)
     assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3
     with pytest.raises(ValueError, match="fewer than 3 distinct values: lower n_states"):
-        k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, rng)
+        em.k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, rng)
 
 
 def test_curvature_without_active_states_is_close():
     """Leaving out pairs below the threshold changes a product by less than that share of it."""
     rng = np.random.default_rng(16)
     model = AutoRegressiveHMM(two_regimes(rng), 2)
-    params = em.restarts(model, rng, 1).params
+    (params,) = model.restart_points(rng, 1)
     posterior, v = hidden_states(model, params, np.ones(6)), rng.normal(size=(2, len(params)))
     products = Products([Curvature(posterior)])
     fine, rough = (kind.multiply(v, np.zeros(2, int)) for kind in (products, products.rough))

@@ -1,5 +1,7 @@
 """What an HMM takes for data: every reading that is taken is the right one, all others refused."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -182,21 +184,11 @@ def test_a_list_of_one_number_lists_could_be_either():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"dense_limit": -1}, "dense_limit = -1: must be a whole number"),
-        ({"concentration": "1"}, "concentration must be real numbers"),
-        ({"held": np.full(3, np.nan)}, "held"),
-    ],
-)
-def test_settings_of_the_wrong_kind_are_named(settings, message):
-    with pytest.raises(ValueError, match=message):
-        HMM([regimes()], **{"n_states": 2} | settings)
-
-
-@pytest.mark.parametrize(
     ("kind", "settings", "message"),
     [
+        (partial(HMM, [regimes()], 2), {"dense_limit": -1}, "dense_limit = -1: must be a whole"),
+        (partial(HMM, [regimes()], 2), {"concentration": "1"}, "concentration must be real"),
+        (partial(HMM, [regimes()], 2), {"held": np.full(3, np.nan)}, "held"),
         (Gaussian, {"mean_scale": 0.0}, "mean_scale must be above"),
         (Gaussian, {"variance_prior": (1.0, -0.1)}, "variance_prior .* shape and scale"),
         (Gaussian, {"variance_prior": 1.0}, "variance_prior"),
@@ -208,7 +200,7 @@ def test_settings_of_the_wrong_kind_are_named(settings, message):
         (NeuralAutoRegression, {"n_hidden": 1.5}, "n_hidden = 1.5: must be a whole number"),
     ],
 )
-def test_settings_of_emissions_are_named(kind, settings, message):
+def test_settings_of_the_wrong_kind_are_named(kind, settings, message):
     with pytest.raises(ValueError, match=message):
         kind(**settings)
 

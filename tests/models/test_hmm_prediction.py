@@ -30,21 +30,15 @@ def paths(model, params, frames):
     return every, log_p + transition[every[:, :-1], every[:, 1:]].sum(axis=1)
 
 
-def test_the_decoded_path_is_the_best_of_all(case):
+def test_what_is_said_of_paths_is_that_of_all_paths(case):
     model, params = case
     found = model.decode(params)
-    for n, frames in enumerate(model.pieces()):
-        every, log_p = paths(model, params, frames)
-        assert_array_equal(found.states[frames], every[log_p.argmax()])
-        assert_allclose(found.log_p[n], log_p.max(), rtol=1e-12)
-
-
-def test_posteriors_and_losses_are_sums_over_all_paths(case):
-    model, params = case
     gamma = model.posterior(params)
     losses = model.sequence_losses(params)
     for n, frames in enumerate(model.pieces()):
         every, log_p = paths(model, params, frames)
+        assert_array_equal(found.states[frames], every[log_p.argmax()])
+        assert_allclose(found.log_p[n], log_p.max(), rtol=1e-12)
         assert_allclose(losses[n], -logsumexp(log_p), rtol=1e-12)
         p = np.exp(log_p + losses[n])
         expected = [[p[every[:, t] == k].sum() for k in range(3)] for t in range(every.shape[1])]

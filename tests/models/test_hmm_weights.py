@@ -16,7 +16,7 @@ def test_em_and_fit_take_weights():
     rng = np.random.default_rng(3)
     x = two_regimes(rng, 4, 30)
     model = AutoRegressiveHMM(x, 2, sample_weight=[1.0, 2.0, 0.5, 0.0])
-    climbed = em.expectation_maximisation(model, em.restarts(model, rng, 3).params, 3000, 1e-13)
+    climbed = em.expectation_maximisation(model, acv.fit(model, rng=rng).params, 3000, 1e-13)
     fit = acv.fit(model, climbed.params)
     assert_allclose(climbed.objectives[-1], fit.objective, rtol=1e-9)
     left = acv.exact(fit, acv.Folds([[0], [1]]))

@@ -21,7 +21,7 @@ from acvlib.folds import Folds
 from acvlib.folds import weights as fold_weights
 from acvlib.inference.two_state import BLOCK, N_LANES
 from acvlib.models import PoissonTraffic, TrafficPrior
-from acvlib.models.traffic.emission import CountClasses, Emission
+from acvlib.models.traffic.emission import CompleteData, CountClasses
 from acvlib.models.traffic.prior import SUGGESTED_PRIOR
 from acvlib.trials import NoFiniteOptimum, UnconvergedFit
 
@@ -71,7 +71,7 @@ def law(rate, a, b):
 def test_densities_and_excesses_are_scipys(log_rate, log_a, log_b, x):
     """A Poisson, its convolution, and posterior means of e and digamma(a + e) - digamma(a)."""
     rate, a, b = np.exp([log_rate, log_a, log_b])
-    emission = Emission(CountClasses.of(np.array([x]), np.array([3])), law(rate, a, b))
+    emission = CompleteData(CountClasses.of(np.array([x]), np.array([3])), law(rate, a, b))
     excess = np.arange(x + 1)
     joint = stats.poisson.pmf(x - excess, rate) * stats.nbinom.pmf(excess, a, b / (1 + b))
     expected = [stats.poisson.logpmf(x, rate), np.log(joint.sum())]

@@ -147,8 +147,8 @@ class Cox:
 class Laplace(Emission):
     """x_t ~ Laplace-like with a smooth corner, written as a user would: no derivatives."""
 
-    def state_shape(self, n_channels):
-        return 1, n_channels
+    def state_size(self, n_channels):
+        return n_channels
 
     def unpack(self, states, n_channels):
         return states

@@ -111,6 +111,16 @@ def test_a_frame_may_have_its_targets_beside_it():
         Examples.of(FRAME, FRAME["label"].set_axis(np.arange(300) + 1))
 
 
+def test_files_of_a_folder_may_differ_in_types(tmp_path):
+    """Whole numbers in the first file, halves in the next; words nowhere."""
+    for number, values in enumerate(([1, 2], [0.5, 1.5], [True, False])):
+        pandas.DataFrame({"a": values}).to_parquet(tmp_path / f"{number}.parquet")
+    assert Examples.of(tmp_path).X[:, 0].tolist() == [1.0, 2.0, 0.5, 1.5, 1.0, 0.0]
+    pandas.DataFrame({"a": ["x"]}).to_parquet(tmp_path / "4.parquet")
+    with pytest.raises(ValueError, match="'x' as a scalar of type double"):
+        Examples.of(tmp_path)
+
+
 def test_folders_of_keys_are_columns(tmp_path):
     FRAME.assign(year=np.repeat([2001, 2002], 150)).to_parquet(tmp_path, partition_cols=["year"])
     data = Examples.of(tmp_path, "label", features=["a", "b", "c", "year"])
@@ -156,7 +166,10 @@ REFUSED = {
         lambda: polars.DataFrame({"label": Y, "city": [1, None, *[2] * 298]}),
         "column 'city' has missing values, row 1 the first",
     ),
-    "infinity": (lambda: with_column(np.where(np.arange(300) < 4, np.inf, 1.0)), "4 rows, row 0"),
+    "infinity": (
+        lambda: with_column(np.where(np.arange(300) < 4, np.inf, 1.0)),
+        "not finite in row",
+    ),
     "no target": (lambda: FRAME.drop(columns="label"), "0 columns 'label', of a, b, c: there must"),
     "target alone": (lambda: FRAME[["label"]], "must be different columns"),
 }

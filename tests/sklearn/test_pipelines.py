@@ -87,18 +87,6 @@ def test_predictions_of_a_pipeline():
         acv.approx_cross_val_predict(pipe, X, VALUES, cv=ShuffleSplit(3))
 
 
-def test_a_step_that_learns_from_y_is_refused():
-    """Noise from which the best columns are selected on all rows would score above chance."""
-    rng = np.random.default_rng(0)
-    noise, y = rng.normal(size=(60, 500)), rng.integers(0, 2, 60)
-    pipe = make_pipeline(StandardScaler(), SelectKBest(k=10), LogisticRegression()).fit(noise, y)
-    honest = cross_validate(pipe, noise, y)["test_score"].mean()
-    leaking = cross_validate(pipe[-1], pipe[:-1].transform(noise), y)["test_score"].mean()
-    assert leaking > honest + 0.15
-    with pytest.raises(ValueError, match="'selectkbest' learns from y"):
-        acv.approx_cross_validate(pipe, noise, y)
-
-
 LEARNS = [
     SelectFromModel(LogisticRegression()),
     TargetEncoder(random_state=0),
@@ -112,6 +100,13 @@ LEARNS = [
 @pytest.mark.parametrize("step", LEARNS, ids=lambda step: type(step).__name__)
 def test_whatever_learns_from_y_is_found(step):
     assert not estimators._fits_without_y(step, np.round(X))
+
+
+def test_a_step_that_learns_from_y_is_refused():
+    """As fitted to all rows it has seen what is left out: scores would be too good."""
+    pipe = make_pipeline(StandardScaler(), SelectKBest(k=2), LogisticRegression()).fit(X, LABELS)
+    with pytest.raises(ValueError, match="'selectkbest' learns from y"):
+        acv.approx_cross_validate(pipe, X, LABELS)
 
 
 def test_params_have_the_names_of_cross_validate():

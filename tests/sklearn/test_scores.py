@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import (
     LeaveOneOut,
     ShuffleSplit,
@@ -25,22 +26,14 @@ COUNTS = RNG.poisson(np.exp(ETA))
 TARGETS = X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(90, 3))
 TIGHT = {"tol": 1e-9, "max_iter": 10_000}
 CASES = {
-    "logistic": (
-        LogisticRegression(C=0.5, **TIGHT),
-        CLASS,
-        ["accuracy", "neg_log_loss"],
-    ),
-    "poisson": (
-        PoissonRegressor(alpha=0.1, **TIGHT),
-        COUNTS,
-        ["neg_mean_squared_error"],
-    ),
+    "logistic": (LogisticRegression(C=0.5, **TIGHT), CLASS),
+    "poisson": (PoissonRegressor(alpha=0.1, **TIGHT), COUNTS),
 }
 
 
 @pytest.mark.parametrize("name", [*scoring.OF_CLASSES, *scoring.OF_NUMBERS])
 def test_scores_of_all_folds_at_once_equal_the_scorers(name):
-    model, y, _ = CASES["logistic" if name in scoring.OF_CLASSES else "poisson"]
+    model, y = CASES["logistic" if name in scoring.OF_CLASSES else "poisson"]
     model.fit(X, y)
     cv = ShuffleSplit(6, test_size=0.3, random_state=0)
     theirs = cross_validate(model, X, y, scoring=name, cv=cv)["test_score"]
@@ -65,12 +58,23 @@ def test_the_log_loss_of_single_rows_is_theirs_of_all_rows():
 )
 def test_undefined_scores_are_nan_and_say_so_once(name, y):
     model = (LogisticRegression(**TIGHT) if y is THREE else Ridge()).fit(X, y)
-    with pytest.warns(UndefinedMetricWarning, match="approx_cross_val_predict") as caught:
+    with pytest.warns(UndefinedMetricWarning, match="several rows, of each class") as caught:
         scores = acv.approx_cross_validate(model, X, y, cv=LeaveOneOut(), scoring=name)
     assert np.isnan(scores["test_score"]).all() or y is ETA
     assert np.isnan(scores["test_score"])[y < 0.0].all() if y is ETA else True
-    ours = [each for each in caught if "approx_cross_val_predict" in str(each.message)]
+    ours = [each for each in caught if "several rows, of each class" in str(each.message)]
     assert [each.filename for each in ours] == [__file__]
+
+
+def test_ranks_of_rows_left_out_one_by_one_are_warned_of():
+    """Labels that nothing predicts: pooled ranks are wrong, and 0 for a strong penalty."""
+    y = np.arange(90) % 2
+    model = LogisticRegression(C=1e-4, **TIGHT).fit(X, y)
+    settings = {"output": "predict_proba", "method": "exact"}
+    with pytest.warns(acv.sklearn.PooledScores, match="a model of its own"):
+        shares = acv.approx_cross_val_predict(model, X, y, cv=LeaveOneOut(), **settings)
+    assert roc_auc_score(y, shares[:, 1]) < 0.05
+    acv.approx_cross_val_predict(model, X, y, cv=3, **settings)  # filters make warnings errors
 
 
 def test_what_a_scorer_returns_is_named():

@@ -76,7 +76,7 @@ class Failing(Recorder):
 
 
 def options(order, seed=7):
-    return {"order": order, "rng": None if order == "fixed" else np.random.default_rng(seed)}
+    return {"order": order, "rng": np.random.default_rng(seed)}
 
 
 def table(n, d=3, seed=0):
@@ -102,7 +102,7 @@ sizes = st.integers(2, 40).flatmap(lambda n: st.tuples(st.just(n), st.integers(2
 LEARNERS = {
     "pegasos": learners.pegasos(3, 0.01),
     "lsqsgd": learners.lsqsgd(3, 0.1),
-    "k_means": learners.k_means(3, 1, batch_size=3),
+    "k_means": learners.k_means(3, 1),
     "histogram": learners.histogram([-2, -2, -2], [2, 2, 2], 3),
 }
 LSQSGD = LEARNERS["lsqsgd"]
@@ -159,23 +159,6 @@ def test_the_stack_of_models_is_as_high_as_the_tree(k):
     assert Model.most == 1 + int(np.ceil(np.log2(k)))
 
 
-@in_orders
-@pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_compiled_and_in_python_it_is_the_same_function(order, name):
-    """A learner that is not a `CompiledLearner` by type goes through Python, step by step."""
-
-    class Plain:
-        init, update, loss = (getattr(LEARNERS[name], part) for part in ("init", "update", "loss"))
-
-    for method in (treecv, kfold):
-        for k in (2, 7, 200):
-            plain, compiled = (
-                method(each, table(200), k, **options(order)) for each in (Plain(), LEARNERS[name])
-            )
-            np.testing.assert_array_equal(plain.pointwise, compiled.pointwise)
-            assert plain.evaluations == compiled.evaluations
-
-
 class Plain(Recorder):
     """In Python, and sent to processes."""
 
@@ -189,6 +172,7 @@ class Plain(Recorder):
 def test_parallel_is_the_same_to_the_bit(order, method, backend, n_jobs, learner):
     data = table(150)
     serial = method(learner, data, 11, **options(order))
+    assert serial.evaluations == method(LSQSGD, data, 11, **options(order)).evaluations
     with joblib.parallel_config(backend=backend, n_jobs=n_jobs):
         parallel = method(learner, data, 11, **options(order))
     np.testing.assert_array_equal(parallel.pointwise, serial.pointwise)
@@ -215,37 +199,16 @@ def test_losses_are_counted_by_row_and_by_fold():
     [
         (1, "k = 1 folds of 10 rows"),
         (11, "k = 11 folds of 10 rows"),
-        ([np.arange(5), np.array([], int), np.arange(5, 10)], "fold 1 is empty"),
+        ([np.arange(5), np.array([], int), np.arange(5, 10)], "fold 1 .* is empty"),
         ([np.arange(5), np.arange(4, 10)], "row 4 is in 2 folds"),
         ([np.arange(5), np.arange(6, 10)], "row 5 is in 0 folds"),
-        (acv.folds.leave_one_out(20), r"outside 0 \.\.\. 9"),
+        (acv.folds.leave_one_out(20), "made for 20 sites"),
         (acv.Folds([[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], [[0], [5]]), "scores only part"),
     ],
 )
 def test_bad_folds(folds, message):
     with pytest.raises(ValueError, match=message):
         treecv(LEARNERS["pegasos"], table(10), folds)
-
-
-@methods
-def test_folds_are_taken_as_they_are(method):
-    folds = acv.folds.k_fold(53, 4, rng=0)
-    results = [method(LSQSGD, table(53), each) for each in (folds, list(folds), iter(folds))]
-    for result in results[1:]:
-        np.testing.assert_array_equal(result.pointwise, results[0].pointwise)
-
-
-@pytest.mark.parametrize(
-    ("order", "rng", "message"),
-    [
-        ("fixed", 0, '"randomized" needs a Generator'),
-        ("randomized", None, '"randomized" needs a Generator'),
-        ("sorted", None, "unknown order 'sorted'"),
-    ],
-)
-def test_order_and_rng_belong_together(order, rng, message):
-    with pytest.raises(ValueError, match=message):
-        treecv(LEARNERS["pegasos"], table(10), 5, shuffle=False, order=order, rng=rng)
 
 
 def sorted_table(n=400):
@@ -265,24 +228,13 @@ def test_rows_sorted_by_class_are_shuffled(method):
     assert "shuffled" in repr(result)
 
 
-def test_a_learner_of_the_latest_rows_looks_good_on_sorted_ones_alone():
-    class Latest(Recorder):
-        def update(self, state, X, y):
-            return y[-1]
-
-        def loss(self, state, X, y):
-            return (y != state).astype(float)
-
-    data = sorted_table()
-    assert treecv(Latest(), data, 100, shuffle=False).loss < 0.02
-    assert treecv(Latest(), data, 100).loss > 0.4
-
-
 def test_shuffles_are_seeded():
-    runs = [treecv(LSQSGD, table(100), 10, rng=rng).fold_of for rng in (None, None, 0, 1)]
+    runs = [
+        treecv(LSQSGD, table(100), 10, rng=rng).fold_of for rng in (0, np.random.default_rng(0), 1)
+    ]
     np.testing.assert_array_equal(runs[0], runs[1])
-    np.testing.assert_array_equal(runs[0], runs[2])
-    assert (runs[0] != runs[3]).mean() > 0.5
+    np.testing.assert_array_equal(runs[0], treecv(LSQSGD, table(100), 10).fold_of)
+    assert (runs[0] != runs[2]).mean() > 0.5
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -296,10 +248,10 @@ def test_an_exception_names_its_folds_and_the_others_go_on(n_jobs, method):
 
     with joblib.parallel_config(backend="threading", n_jobs=n_jobs):
         message, finished = failed(Failing(testing=5))
-        assert message == "fold 2 failed while being tested: ZeroDivisionError: a bad row"
+        assert message == "fold 2 failed: ZeroDivisionError: a bad row"
         np.testing.assert_array_equal(finished, np.arange(8) != 2)
         message, finished = failed(Failing(learning=5))
-        assert "failed while learning: ZeroDivisionError: a bad row" in message
+        assert message == "fold 0 failed: ZeroDivisionError: a bad row (and 6 more folds)"
         np.testing.assert_array_equal(finished, np.arange(8) == 2)  # trained without row 5
 
 
@@ -314,7 +266,7 @@ def test_ctrl_c_is_raised():
         ({"update": lambda self, state, X, y: X.fill(0.0)}, "read-only"),
         ({"loss": lambda self, state, X, y: 0.5}, r"loss has shape \(\), not \(4,\)"),
         ({"loss": lambda self, state, X, y: X[:, 0] + np.nan}, "loss of row 0 is nan"),
-        ({"copy": lambda self, state: state.missing}, "failed while being copied"),
+        ({"copy": lambda self, state: state.missing}, "failed: AttributeError"),
     ],
 )
 def test_a_learner_that_does_what_it_must_not_is_told(member, message):

@@ -10,28 +10,28 @@ the order of the edges that were eliminated; marginals likewise.
 Source: Koller and Friedman (2009), chapters 9 and 10; derivatives after Louis (1982).
 """
 
+from typing import Any
+
 import numpy as np
 
-from ...checks import one_line
+from ...checks import check_kind, one_line, real_or_box
 from ...folds.folds import Sites
 from ..chain import differentiable, flat, split
-from .edges import check_edges, edges_of, in_one_order
+from .edges import check_edges, names_of
 from .elimination import EliminationOrder, TooWide, check_width, eliminate
-from .sums import Sums, check_potentials, collect, distribute, expansion
+from .sums import collect, distribute
 
 __all__ = [
     "EliminationOrder",
     "GraphPosterior",
-    "Sums",
     "TooWide",
     "check_edges",
     "check_width",
-    "edges_of",
+    "collect",
+    "distribute",
     "eliminate",
-    "expansion",
-    "in_one_order",
     "log_partition",
-    "marginals",
+    "names_of",
 ]
 
 
@@ -44,47 +44,45 @@ class GraphPosterior:
     __repr__ = one_line
 
     def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
-        node, edge = check_potentials(node, edge, elimination)
-        sums = collect(elimination, node[None], edge, keep=True)
         self.elimination = elimination
-        self.log_partition = float(sums.values[0])
-        self._conditional = sums.conditional
+        potentials = _checked(node, edge, elimination)
+        self.log_partition, self._numbers = collect(*potentials, elimination)
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K)."""
-        everywhere = np.ones(len(self.elimination.site), bool)
-        return distribute(self.elimination, self._conditional, everywhere)
+        return distribute(self._numbers, self.elimination)
 
     def marginals_at(self, sites: np.ndarray) -> np.ndarray:
         """Return P(z_i = k) of some sites, (s, K); those of a few at little more than no cost."""
-        n_sites = len(self.elimination.site)
-        fold = Sites.of([sites], n_sites).sites
-        wanted = np.isin(np.arange(n_sites), fold)
-        return distribute(self.elimination, self._conditional, wanted)[0][fold]
+        fold = Sites.of([sites], len(self.elimination.site)).sites
+        return distribute(self._numbers, self.elimination, fold)[0][fold]
 
 
 def _log_z(potentials, t):
-    node, edge = split(potentials, len(t.site), t.n_states)
-    return float(collect(t, node[None], edge).values[0])
+    return collect(*split(potentials, len(t.site), t.n_states), t)[0]
 
 
 def _mean(potentials, t):
-    node, edge = split(potentials, len(t.site), t.n_states)
-    sums = collect(t, node[None], edge, keep=True)
-    return flat(*distribute(t, sums.conditional, np.ones(len(node), bool)))
+    _, numbers = collect(*split(potentials, len(t.site), t.n_states), t)
+    return flat(*distribute(numbers, t))
 
 
-_log_partition, _marginals = differentiable(_log_z, _mean)
+_log_partition, _ = differentiable(_log_z, _mean)
 
 
 def log_partition(node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder) -> float:
     """Return log Z of node potentials (n, K) and edge potentials (m, K, K); differentiable."""
-    return _log_partition(flat(*check_potentials(node, edge, elimination)), elimination)
+    return _log_partition(flat(*_checked(node, edge, elimination)), elimination)
 
 
-def marginals(
-    node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K); differentiable once."""
-    potentials = flat(*check_potentials(node, edge, elimination))
-    return split(_marginals(potentials, elimination), len(elimination.site), elimination.n_states)
+def _checked(node: Any, edge: Any, elimination: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Both as finite floats, or autograd's boxes; ValueError where they do not fit the order."""
+    check_kind("elimination", elimination, EliminationOrder)
+    k = elimination.n_states
+    node = real_or_box("node", node)
+    edge = real_or_box("edge", edge)
+    shapes = (len(elimination.site), k), (elimination.n_edges, k, k)
+    for name, part, shape in zip(("node", "edge"), (node, edge), shapes, strict=True):
+        if part.shape != shape:
+            raise ValueError(f"{name} has shape {part.shape}; this elimination is for {shape}")
+    return node, edge

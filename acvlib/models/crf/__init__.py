@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import check_kind, read_only, real_array
+from ...checks import check_kind, real_array
 from ...declared import Params, Real, Rng, Sizes, declared
 from ...folds import Fold, Folds
 from ...inference.smoothing import best_states
@@ -163,19 +163,18 @@ class LinearChainCRF(Tagging):
         check_kind("labels", self.labels, Iterable)
         emissions = _scores(self.emissions)
         labels = list(self.labels)
-        for n, tags in enumerate(labels):
-            real_array(f"labels of sentence {n}", tags)
-        labels = [np.asarray(tags) for tags in labels]
         if len(emissions) != len(labels):
             found = f"{len(emissions)} sentences of emission scores, {len(labels)} of labels"
             raise ValueError(f"{found}: give as many")
-        for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
-            _check_tags(n, tags, *scores.shape)
-        object.__setattr__(self, "emissions", tuple(map(read_only, emissions)))
-        object.__setattr__(self, "labels", tuple(read_only(tags, np.int64) for tags in labels))
-        k = self.n_tags
+        k = emissions[0].shape[1]
+        is_tag = Real("t", least=0, most=k - 1, whole=True)
+        for n, tags in enumerate(labels):
+            sizes = Sizes(t=(len(emissions[n]), "its scores", None))
+            labels[n] = is_tag(f"sentence {n}: labels", tags, sizes)
+        object.__setattr__(self, "emissions", tuple(emissions))
+        object.__setattr__(self, "labels", tuple(labels))
         start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
-        tokens = _tokens(self.emissions, np.concatenate(self.labels))
+        tokens = _tokens(emissions, np.concatenate(labels))
         self._settle(tokens, np.concatenate([start, links, end]))
 
     @property
@@ -212,25 +211,12 @@ def _scores(emissions, n_tags=None):
     """Scores (T, K) of each sentence, K as given or as of the first one."""
     check_kind("emissions", emissions, Iterable)
     arrays = []
+    sizes = Sizes() if n_tags is None else Sizes(k=(n_tags, "the model", None))
     for n, values in enumerate(emissions):
-        scores = real_array(f"sentence {n}: scores", values)
-        n_tags = scores.shape[-1] if n_tags is None and scores.ndim else n_tags
-        if scores.ndim != 2 or scores.shape[1] != n_tags or not scores.size:
-            found = f"sentence {n} is empty, or its scores {scores.shape} are not (T, {n_tags})"
-            raise ValueError(f"{found}: leave it out, or mend it")
-        if np.ptp(scores, axis=1).max() > SPREAD:
+        sizes.pop("t", None)
+        arrays.append(Real("t k")(f"sentence {n}: scores", values, sizes))
+        if np.ptp(arrays[n], axis=1).max() > SPREAD:
             raise ValueError(f"sentence {n}: scores must be within {SPREAD:g} nats of each other")
-        arrays.append(scores)
     if not arrays:
         raise ValueError("no sentences: give the emission scores of one or more")
     return arrays
-
-
-def _check_tags(n, tags, length, n_tags):
-    if tags.shape != (length,):
-        raise ValueError(f"sentence {n}: labels {tags.shape} do not fit {length} rows of scores")
-    least = tags.min()
-    most = tags.max()
-    if tags.dtype.kind not in "iu" or least < 0 or most >= n_tags:
-        found = f"not {least} ... {most}"
-        raise ValueError(f"sentence {n}: labels must be integers 0 ... {n_tags - 1}, {found}")

@@ -17,7 +17,6 @@ import numpy as np
 
 from ...derivatives import Derivatives
 from ...folds import Folds
-from ...folds import weights as fold_weights
 from ...parallel import in_blas_threads
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check, hide_labels
@@ -40,22 +39,22 @@ class TaggingDerivatives(Derivatives):
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
         pull = self.model.ridge * params
-        value, gradient = self._whole(params, self._linear(weights))
-        if hidden := self._hidden(weights):
-            values, gradients = self._own_sums(params, *hidden)
-            value -= values[0]
+        coefficients, hidden = self._weighted(weights)
+        value, gradient = self._whole(params, coefficients)
+        if hidden:
+            own, gradients = self._own_sums(params, *hidden)
+            value -= own[0]
             gradient = gradient - gradients[0]
         return float(value + 0.5 * params @ pull), gradient + pull
 
-    def _linear(self, weights):
-        """The weight in F of each sentence as a whole."""
+    def _weighted(self, weights):
+        """(the weight in F of each sentence as a whole, (folds, their weights) that come off)."""
         check(weights, self.n_sites)
-        return self.model.sample_weight * (1.0 if self.model.scheme else weights)
-
-    def _hidden(self, weights):
-        """(folds, their weights) of what is taken off, or None."""
+        s = self.model.sample_weight
+        if not self.model.scheme:
+            return s * weights, ()
         omitted = np.flatnonzero(weights != 1.0)
-        return (Folds([omitted]), weights[omitted]) if self.model.scheme and omitted.size else None
+        return s, (Folds([omitted]), weights[omitted]) if omitted.size else ()
 
     @cached_property
     def _blocks(self):
@@ -77,19 +76,18 @@ class TaggingDerivatives(Derivatives):
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """Indefinite where what is hidden is more uncertain than everything."""
-        coefficients = self._linear(weights)
+        coefficients, hidden = self._weighted(weights)
 
         def of_piece(rows: Any):
             sentences = np.arange(rows.start, rows.stop)
             paths = self._paths(params, self.model.tokens.take(sentences))
             return paths.covariances(coefficients[rows], np.array([0, len(sentences)]))[0]
 
-        pieces = portions(self.model.tokens.lengths, PIECE)
-        matrix = sum(in_blas_threads(of_piece, pieces))
+        matrix = sum(in_blas_threads(of_piece, portions(self.model.tokens.lengths, PIECE)))
         matrix += np.diag(np.broadcast_to(self.model.ridge, len(params)))
-        if hidden := self._hidden(weights):
-            matrix -= self._own_covariances(params, *hidden)[0]
-        return DenseHessian(matrix)
+        return DenseHessian(
+            matrix - self._own_covariances(params, *hidden)[0] if hidden else matrix
+        )
 
     # folds
 
@@ -100,7 +98,7 @@ class TaggingDerivatives(Derivatives):
         rows of the omitted sites.
         """
         tokens = self.model.tokens
-        omitted = np.concatenate(list(folds))
+        omitted = folds.omitted.sites
         if not self.model.scheme:
             s = self.model.sample_weight[omitted]
             return tokens.take(omitted), s, starts_of(folds.sizes), None
@@ -113,10 +111,13 @@ class TaggingDerivatives(Derivatives):
         label = np.ones(len(touched))
         label[rows] = known
         with np.errstate(divide="ignore"):
-            ruled_out = np.log(hide_labels(label, touched.tags, tokens.n_labels))
-        touched.offset = touched.offset + ruled_out
+            touched.offset += np.log(hide_labels(label, touched.tags, tokens.n_labels))
         bounds = np.searchsorted(fold, np.arange(len(folds) + 1))
         return touched, self.model.sample_weight[sentence], bounds, rows
+
+    def _by_portions(self, function: Callable, folds: Folds) -> np.ndarray:
+        """function(rows) of slices of all folds, on threads, put together."""
+        return np.concatenate(in_blas_threads(function, portions(folds.sizes, self._together)))
 
     def _own_sums(self, params, folds, known=0.0):
         """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
@@ -125,35 +126,25 @@ class TaggingDerivatives(Derivatives):
             tokens, s, bounds, _ = self._touched(folds[rows], known)
             paths = self._paths(params, tokens)
             values = np.add.reduceat(s * paths.values, bounds[:-1])
-            return values, paths.gradients(s, bounds)[:, self.model.free]
+            return np.column_stack([values, paths.gradients(s, bounds)[:, self.model.free]])
 
-        values, gradients = zip(*self._by_portions(of_portion, folds), strict=True)
-        return np.concatenate(values), np.concatenate(gradients)
+        every = self._by_portions(of_portion, folds)
+        return every[:, 0], every[:, 1:]
 
     def _own_covariances(self, params, folds, known=0.0):
         """sum_n s_n Cov(features) over the sentences that each fold touches, (n_folds, D, D)."""
         tokens, s, bounds, _ = self._touched(folds, known)
         return self._paths(params, tokens).covariances(s, bounds)
 
-    def _by_portions(self, function: Callable, folds: Folds) -> list:
-        """[function(rows)] for slices of all folds, on threads."""
-        return in_blas_threads(function, portions(folds.sizes, self._together))
-
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[Any, np.ndarray]:
         """At one point, those of all sentences less the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:
-            pairs = list(zip(np.atleast_2d(params), folds, strict=True))
-            every, gradients = zip(*in_blas_threads(self._at_fold, pairs, "gradients"), strict=True)
-            return np.array(every), np.array(gradients)
+            return super().fold_gradients(params, folds, values)
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
         own_values, own_gradients = self._own_sums(params, folds)
         return value - own_values, gradient - own_gradients
-
-    def _at_fold(self, pair):
-        point, fold = pair
-        return self.value_and_gradient(point, fold_weights(self.n_sites, fold))
 
     def fold_hessians(
         self,
@@ -167,7 +158,7 @@ class TaggingDerivatives(Derivatives):
             return super().fold_hessians(params, folds, damping, whole)
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
         own = self._by_portions(lambda rows: self._own_covariances(params, folds[rows]), folds)
-        return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(own))
+        return DenseFolds(np.asarray(whole.damped(damping)) - own)
 
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """Minus the gradient of own; a label's part is d(-log p) / p, p its probability."""
@@ -175,13 +166,13 @@ class TaggingDerivatives(Derivatives):
             return -self._own_sums(params, folds)[1]
 
         def of_portion(rows: Any):
-            omitted = np.concatenate(list(folds[rows]))
-            tokens, s, _, _ = self._touched(Folds(omitted[:, None]))
+            part = folds[rows]
+            tokens, s, _, _ = self._touched(Folds(part.omitted.sites[:, None]))
             paths = self._paths(params, tokens)
-            bounds = starts_of(folds[rows].sizes)
-            return paths.gradients(s * np.exp(paths.values), bounds)[:, self.model.free]
+            coefficients = s * np.exp(paths.values)
+            return paths.gradients(coefficients, starts_of(part.sizes))[:, self.model.free]
 
-        return -np.concatenate(self._by_portions(of_portion, folds))
+        return -self._by_portions(of_portion, folds)
 
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if self.model.scheme and (weights != 1.0).any():
@@ -189,23 +180,20 @@ class TaggingDerivatives(Derivatives):
         return -self.cross(params, Folds(np.arange(self.n_sites)[:, None])).T
 
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
+        """-log p(z_n | x_n), or -log p(z_t | x, labels outside the fold)."""
+        if params.ndim == 2:
+            return super().heldout(params, folds)
+
         def of_portion(rows: Any):
-            if params.ndim == 1:
-                return self._losses(params, folds[rows])
-            each = range(rows.start, rows.stop)
-            return np.concatenate([self._losses(params[i], folds[i : i + 1]) for i in each])
+            tokens, _, _, sites = self._touched(folds[rows])
+            paths = self._paths(params, tokens)
+            if sites is None:
+                return paths.values
+            with np.errstate(divide="ignore"):  # below 1e-308 a probability is 0, its loss infinite
+                return -np.log(paths.smoothed.gamma[sites, tokens.tags[sites]])
 
-        losses = np.concatenate(self._by_portions(of_portion, folds))
+        losses = self._by_portions(of_portion, folds)
         return folds.pick(np.split(losses, np.cumsum(folds.sizes)[:-1]))
-
-    def _losses(self, params, folds):
-        """-log p(z_n | x_n), or -log p(z_t | x, labels outside the fold), of folds end to end."""
-        tokens, _, _, rows = self._touched(folds)
-        paths = self._paths(params, tokens)
-        if not self.model.scheme:
-            return paths.values
-        with np.errstate(divide="ignore"):  # below 1e-308 a probability is 0, its loss infinite
-            return -np.log(paths.smoothed.gamma[rows, tokens.tags[rows]])
 
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self.model.ridge * params

@@ -20,7 +20,7 @@ from ...inference import chain
 from ...model import ModelDefaults
 from ...weighting import Weights
 from .derivatives import HMMDerivatives
-from .em import climbed
+from .em import climbed, in_order, k_means, nearest
 from .emissions import Emission, Gaussian
 from .frames import Frames, check_channels, make_frames, read_sequences
 from .parameters import HMMParams, Parameters
@@ -32,7 +32,6 @@ from .posterior import (
     heldout_loss,
     hidden_states,
 )
-from .starts import in_order, k_means, nearest
 
 IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
 SMALL = 1e-300  # the spread of what is the same in all states
@@ -198,12 +197,11 @@ class HMM(Parameters, Predictions, ModelDefaults):
         """See `ModelDefaults`; those of the emission."""
         _, rows = self.split(params)
         _, whole = self.emission.minus_log_prior(rows)
-        kind = type(self.emission).__name__
         found = {}
         for name, (law, flat, other) in self.emission.without_defaults().items():
             slopes = whole - other.minus_log_prior(rows)[1]
             gradient = self.join(np.zeros(self.chain_prior.shape), slopes)
-            found[f"{name} = {law} of {kind}"] = gradient, f"{name}={flat}"
+            found[f"{name} = {law}"] = gradient, f"{name}={flat}"
         return found
 
     def check_optimum(self, params: np.ndarray) -> None:
@@ -240,7 +238,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
-        """K-means of observed frames that weigh; sticky transitions. See `em.restarts`.
+        """K-means of observed frames that weigh; sticky transitions.
 
         Clusters are states in the order that makes their path likeliest under `fixed`.
         """

@@ -19,27 +19,23 @@ from .posterior import HiddenStates
 THRESHOLD = 1e-11  # of a posterior that counts: H and J are off by up to 1e-8 of their size
 ROUGH = 1e-4  # the same of rough products
 AT_ONCE = 128  # directions; more would only need more memory
-SUBNORMAL = 1e-30  # single precision below this is multiplied slowly
 LEAST = 1e-9  # curvature of a preconditioner, of its largest
 
 
 class Curvature:
-    """At `HiddenStates`; accurate: a `Curvature` of which this is a rough form.
+    """At `HiddenStates`, of the pairs of frame and state whose posterior is above a threshold."""
 
-    Rough products take fewer pairs of frame and state, in single precision.
-    """
-
-    def __init__(self, hidden: HiddenStates, accurate: "Curvature | None" = None):
+    def __init__(self, hidden: HiddenStates, threshold: float = THRESHOLD):
         self.hidden = hidden
         self.model = hidden.model
-        self.is_rough = accurate is not None
-        if accurate:
-            self._information = accurate._information
+        self.threshold = threshold
 
     @cached_property
     def rough(self) -> "Curvature":
-        """The same, cheaper and less accurate."""
-        return Curvature(self.hidden, self)
+        """The same with fewer pairs, cheaper and less accurate."""
+        rough = Curvature(self.hidden, ROUGH)
+        rough._information = self._information
+        return rough
 
     def multiply(self, directions: np.ndarray, left_out: Sequence = ()) -> np.ndarray:
         """H times each row (B, D); left_out: for each, sequences without a part in Cov(score)."""
@@ -56,7 +52,11 @@ class Curvature:
         hidden = self.hidden
         chain = self.model.chain_prior.information(hidden.counts, hidden.p)
         emission = self.model.emission
-        return chain, *emission.information(hidden.rows, hidden.expected, hidden.prior)
+        across, own = emission.information(hidden.rows, hidden.expected)
+        if hidden.prior:
+            of_prior = emission.prior_information(hidden.rows)
+            across, own = across + of_prior[0], own + of_prior[1]
+        return chain, across, own
 
     def complete(self, directions: np.ndarray) -> np.ndarray:
         """The complete-data information, prior included, times each row (B, D)."""
@@ -82,20 +82,17 @@ class Curvature:
         """
         of_chain, across, of_states = self._information
         model = self.model
-        repeats, _ = model.emission.state_shape(model.n_channels)
         parts: list[tuple] = []
         if model.held is None:
-            parts += zip(of_chain, model.chain_prior.kept, strict=True)
+            parts += [(*pair, 1) for pair in zip(of_chain, model.chain_prior.kept, strict=True)]
             n_shared = across.shape[1]
-            parts.append((across[..., :n_shared].sum(axis=0), np.ones(n_shared, bool)))
-        kept = model.kept_in_states
-        if repeats > 1:
-            kept = np.ones(of_states.shape[:2], bool)
-        parts += zip(of_states, kept, strict=True)
+            parts.append((across[..., :n_shared].sum(axis=0), np.ones(n_shared, bool), 1))
+        groups = model.emission.n_groups
+        for matrix, kept in zip(of_states, model.kept_in_states, strict=True):
+            parts.append((matrix, kept[: len(matrix)], groups))
         blocks = []
         start = 0
-        for number, (matrix, kept) in enumerate(parts):
-            times = repeats if len(parts) - number <= len(of_states) else 1
+        for matrix, kept, times in parts:
             stop = start + times * int(kept.sum())
             if stop > start:
                 blocks.append((slice(start, stop), matrix[np.ix_(kept, kept)]))
@@ -122,7 +119,7 @@ class Curvature:
         """
         hidden = self.hidden
         starts = hidden.frames.starts
-        pairs = active_pairs(hidden.smoothed, starts, ROUGH if self.is_rough else THRESHOLD)
+        pairs = active_pairs(hidden.smoothed, starts, self.threshold)
         weights = hidden.step_weights * hidden.frames.observed
         first = np.flatnonzero(np.isin(pairs.frame, starts[:-1]))
         in_state = np.eye(self.model.n_states)[pairs.state[first]]
@@ -134,17 +131,24 @@ class Curvature:
         _, weights, first, in_state = self._active
         s = np.zeros((len(weights), len(directions)))
         for k, numbers, factors in self._scores:
-            moved = self._as_single(rows[:, k]) if self.is_rough else rows[:, k]
-            s[numbers] = along(factors, moved)
+            s[numbers] = along(factors, rows[:, k])
         s *= weights
         s[first] += in_state @ tangent[:, 0].T
         return self._moved_score(s, tangent[:, 1:].transpose(1, 2, 0), left_out)
 
-    def of_fields(self, fields: np.ndarray) -> np.ndarray:
-        """How the expected score (B, D) moves where log-densities move by fields (B, M, K)."""
+    def lost(self, left_out: np.ndarray) -> np.ndarray:
+        """What dF/dparams gains where frames lose shares (B, M) of their weight: (B, D)."""
+        hidden = self.hidden
         pairs, *_ = self._active
-        s = np.ascontiguousarray(fields[:, pairs.frame, pairs.state].T)
-        return self._moved_score(s, np.zeros((*self.hidden.p[1:].shape, len(fields))))
+        each = hidden.step_weights[:, None] * np.nan_to_num(hidden.log_density, neginf=0.0)
+        s = left_out.T[pairs.frame] * each[pairs.frame, pairs.state, None]
+        moved = self._moved_score(s, np.zeros((*hidden.p[1:].shape, len(left_out))))
+        emission = self.model.emission
+        for share, out in zip(left_out, moved, strict=True):
+            expected = emission.expected(hidden.rows, hidden.frames, share[:, None] * hidden.mass)
+            slopes = emission.slopes(hidden.rows, expected)
+            out += self.model.join(np.zeros(hidden.p.shape), slopes)
+        return moved
 
     def _moved_score(self, s, tau, left_out=()):
         """How the expected score moves where potentials of states and moves do by s and tau."""
@@ -162,8 +166,7 @@ class Curvature:
         c *= of_frames
         rows = np.zeros((c.shape[1], *self.hidden.rows.shape))
         for k, numbers, factors in self._scores:
-            shares = self._as_single(c[numbers]) if self.is_rough else c[numbers]
-            rows[:, k] = summed(factors, shares)
+            rows[:, k] = summed(factors, c[numbers])
         return self.model.join(self.model.chain_prior.score(counts, self.hidden.p), rows)
 
     @cached_property
@@ -178,16 +181,8 @@ class Curvature:
             numbers = contested[state == k]
             frames = self.hidden.frames.rows(pairs.frame[numbers])
             factors = self.model.emission.score_factors(self.hidden.rows, k, frames)
-            if self.is_rough:
-                factors = [tuple(map(self._as_single, pair)) for pair in factors]
             scores.append((k, numbers, factors))
         return scores
-
-    def _as_single(self, x):
-        """In the precision of rough products."""
-        single = x.astype(np.float32)
-        single[np.abs(single) < SUBNORMAL] = 0.0
-        return single
 
 
 def factor_of(matrix: np.ndarray) -> tuple:

@@ -8,7 +8,7 @@ import numpy as np
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...parallel import each_fold
+from ...parallel import each_fold, pieces
 from ...solvers.inverse import DenseFolds, DenseHessian
 from .curvature import AT_ONCE, Curvature, block_solve, factor_of
 from .posterior import heldout_loss, hidden_states, states_of_sequences
@@ -33,16 +33,10 @@ class HMMDerivatives(Derivatives):
     def cross(self, params: np.ndarray, folds: Folds):
         if self.model.sites == "sequences":
             return -self._of_folds_alone(params, folds)[1]
-        whole = hidden_states(self.model, params, np.ones(self.n_sites))
-        curvature = Curvature(whole)
-        every = whole.step_weights[:, None] * np.nan_to_num(whole.log_density, neginf=0.0)
-        omitted = folds.indicator(self.n_sites)
-        parts = []
-        for first in range(0, omitted.shape[0], AT_ONCE):
-            left_out = omitted[first : first + AT_ONCE].toarray()[:, :, None]
-            emitted = np.array([whole.emitted(share * whole.mass) for share in left_out])
-            parts.append(curvature.of_fields(left_out * every) + emitted)
-        return np.concatenate(parts)
+        whole = Curvature(hidden_states(self.model, params, np.ones(self.n_sites)))
+        left_out = folds.indicator(self.n_sites)
+        parts = pieces(left_out.shape[0], AT_ONCE)
+        return np.concatenate([whole.lost(left_out[part].toarray()) for part in parts])
 
     def fold_gradients(self, params: np.ndarray, folds: Folds, values: bool = True):
         if not self._shared(params, folds):

@@ -1,4 +1,4 @@
-"""Maximum a posteriori by expectation maximisation, from K-means starts, all sequences together.
+"""Starts of an HMM, clusters of its frames, and expectation maximisation from there.
 
 The E-step is `HiddenStates`. The M-step is the emission's `maximise`: in closed form (means and
 variances in turn: Meng and Rubin 1993), or by Newton's method; networks have none: `fit` climbs by
@@ -6,16 +6,21 @@ L-BFGS.
 """
 
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Annotated, Any
 
 import numpy as np
 from joblib import delayed
+from scipy.cluster.vq import ClusterError, kmeans2, vq
+from scipy.special import xlogy
 
 from ...checks import NotFinite, warn
-from ...declared import Count, NonNegative, Real, Rng, Whole, declared
+from ...declared import NonNegative, Real, Whole, declared
 from ...model import AModel
 from ...parallel import threads
-from ...trials import FAILURES, AllFailed, reasons
+from ...trials import FAILURES
+from .frames import Frames
+from .parameters import Simplex
 from .posterior import HiddenStates, hidden_states
 
 Iterations = Annotated[int, Whole(2)]
@@ -23,6 +28,9 @@ Start = Annotated[np.ndarray, Real("n_params")]
 MAX_ITERATIONS = 500
 TOLERANCE = 1e-7  # of the objective, relative, between iterations
 EMPTY = 2.0  # expected frames below which a state counts as emptied
+N_CLUSTERINGS = 4  # of which K-means keeps the best
+ALL_ORDERS = 6  # states up to which every order is tried
+FORBIDDEN = 1e-9  # in place of a probability of 0, so that fewer moves of it are better
 
 
 class UnconvergedEM(UserWarning):
@@ -60,56 +68,29 @@ def expectation_maximisation(
     TypeError : the emission has no closed-form M-step
     ValueError : something is held
     """
-    _check(model)
+    emission = getattr(model, "emission", None)
+    if getattr(emission, "maximise", None) is None:
+        name = type(emission).__name__
+        raise TypeError(f"{name} has no closed-form M-step: use fit(), by L-BFGS")
+    if model.held is not None:
+        raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
     result = _climb(model, start, max_iterations, tolerance)
     _warn(result)
     return result
-
-
-@declared
-def restarts(
-    model: AModel,
-    rng: Rng,
-    n_restarts: Count = 10,
-    max_iterations: Iterations = MAX_ITERATIONS,
-    tolerance: NonNegative = TOLERANCE,
-) -> EMResult:
-    """The best of several runs from K-means starts, all but the first on a random half of the data.
-
-    Runs go through joblib's threads; warnings are those of the best, and `UnconvergedEM` of runs
-    that failed. Raises AllFailed where all did.
-    """
-    _check(model)
-    runs = _runs(model, model.starting_points(rng, n_restarts), max_iterations, tolerance)
-    rejected = [(n, repr(run)) for n, run in enumerate(runs) if isinstance(run, FAILURES)]
-    ended = [run for run in runs if isinstance(run, EMResult)]
-    if not ended:
-        raise AllFailed(f"EM fails from every start. {reasons(rejected)}")
-    if rejected:
-        warn(f"EM fails from starts {reasons(rejected)}", UnconvergedEM)
-    best = min(ended, key=lambda run: run.objectives[-1])
-    _warn(best)
-    return best
 
 
 def climbed(model: Any, starts: list[np.ndarray]) -> list[np.ndarray]:
     """Where EM ends from each start; the start itself where it fails, or fits no such model."""
     if not model.restarts_climbed:
         return starts
-    pairs = zip(starts, _runs(model, starts), strict=True)
-    return [start if isinstance(run, FAILURES) else run.params for start, run in pairs]
 
-
-def _runs(model, starts, *settings):
-    """What EM finds from each start, or the error that it meets."""
-
-    def run(start: np.ndarray):
+    def end(start: np.ndarray):
         try:
-            return _climb(model, start, *settings)
-        except FAILURES as error:
-            return error
+            return _climb(model, start).params
+        except FAILURES:
+            return start
 
-    return threads()(delayed(run)(start) for start in starts)
+    return threads()(delayed(end)(start) for start in starts)
 
 
 def _climb(model, params, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
@@ -134,15 +115,6 @@ def m_step(hidden: HiddenStates) -> np.ndarray:
     return model.packed(model.chain_prior.rows(hidden.counts), rows)
 
 
-def _check(model):
-    emission = getattr(model, "emission", None)
-    if getattr(emission, "maximise", None) is None:
-        name = type(emission).__name__
-        raise TypeError(f"{name} has no closed-form M-step: use fit(), by L-BFGS")
-    if model.held is not None:
-        raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
-
-
 def _warn(result):
     if not result.converged:
         change = result.objectives[-2] - result.objectives[-1]
@@ -154,3 +126,84 @@ def _warn(result):
         kept = f"EM: states {empty.tolist()} keep {result.frames[empty].round(2).tolist()}"
         left = f"the data support {len(result.frames) - empty.size} states"
         warn(f"{kept} expected frames: {left}, lower n_states", EmptiedState)
+
+
+# starts
+
+
+def k_means(x: np.ndarray, k: int, rng: np.random.Generator, lower: str = "n_states") -> np.ndarray:
+    """Labels (M,) of the rows of x in k clusters: the best of several by sum of squares.
+
+    Raises ValueError if the rows have no k clusters.
+    """
+    if len(np.unique(x, axis=0)) < k:
+        raise ValueError(f"the observed frames have fewer than {k} distinct values: lower {lower}")
+    runs = []
+    for start in range(N_CLUSTERINGS):
+        try:
+            centres, labels = kmeans2(x, k, 50, minit="++", missing="raise", seed=rng)
+        except ClusterError:
+            continue
+        if len(np.unique(labels)) == k:
+            runs.append((((x - centres[labels]) ** 2).sum(), start, labels))
+    if not runs:
+        raise ValueError(f"the observed frames do not fall into {k} clusters: lower {lower}")
+    return min(runs, key=lambda run: run[:2])[2]
+
+
+def nearest(x: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Labels (M,) of the rows of x: the nearest of k drawn from its distinct rows.
+
+    Rare rows are drawn as often as others: a row twice changes no start, nor does a weight of 2.
+    """
+    distinct = np.unique(x, axis=0)
+    centres = distinct[rng.choice(len(distinct), k, replace=False)]
+    return vq(x, centres)[0]
+
+
+def in_order(labels: np.ndarray, frames: Frames, law: Simplex) -> np.ndarray:
+    """The labels (M,) renamed, so that their path is as likely as can be under a chain's law.
+
+    All orders are tried up to `ALL_ORDERS` states; beyond, an assignment has few forbidden moves.
+    """
+    if law.fixed is None:
+        return labels
+    k = law.shape[1]
+    observed, starts = frames.observed, frames.starts
+    counts = np.zeros((k + 1, k))
+    first = starts[:-1][observed[starts[:-1]]]
+    np.add.at(counts, (0, labels[first]), 1.0)
+    moves = observed[1:] & observed[:-1]
+    moves[starts[1:-1] - 1] = False
+    now = np.flatnonzero(moves)
+    np.add.at(counts, (1 + labels[now], labels[now + 1]), 1.0)
+    if k <= ALL_ORDERS:
+        orders = np.array(list(permutations(range(k))))
+        order = orders[_log_likelihoods(counts, orders, law).argmax()]
+    else:
+        order = _assigned(counts, law)
+    return np.argsort(order)[labels]
+
+
+def _log_likelihoods(counts, orders, law):
+    """Of a path's counts (K + 1, K), state k being label order[k], at the likeliest rows: (n,)."""
+    first = counts[0][orders][:, None]
+    moves = counts[1:][orders[:, :, None], orders[:, None, :]]
+    every = np.concatenate([first, moves], axis=1)
+    free = every * law.free
+    total = free.sum(axis=2)
+    likely = xlogy(free, free).sum(axis=2) - xlogy(total, total) + total * np.log(law.left[:, 0])
+    known = np.log(np.fmax(law.fixed, FORBIDDEN)) * ~law.free
+    return (likely + (every * known).sum(axis=2)).sum(axis=1)
+
+
+def _assigned(counts, law):
+    """An order of few forbidden moves, the start of a sequence being one state more."""
+    from scipy.optimize import quadratic_assignment  # slow to import
+
+    k = law.shape[1]
+    forbidden, moves = np.zeros((2, k + 1, k + 1))
+    forbidden[:k, :k], forbidden[k, :k] = law.fixed[1:] == 0.0, law.fixed[0] == 0.0
+    moves[:k, :k], moves[k, :k] = counts[1:], counts[0]
+    found = quadratic_assignment(forbidden, moves, options={"partial_match": [[k, k]]})
+    return found.col_ind[:k]

@@ -54,10 +54,12 @@ def MixtureHMM(
     covariance: Annotated[str, OneOf("diag", "spherical", "full")] = "diag",
     mean_scale: float = 1e4,
     variance_prior: tuple[float, float] = WEAK,
+    weight_concentration: float = 1.1,
     **settings: Any,
 ) -> HMM:
     """Emissions sum_c weight_kc Normal(mean_kc, C_kc), as hmmlearn's GMMHMM; see `GaussianHMM`."""
-    emission = Mixture(n_components, Gaussian(mean_scale, variance_prior, covariance))
+    component = Gaussian(mean_scale, variance_prior, covariance)
+    emission = Mixture(n_components, component, weight_concentration)
     return HMM(one_or_more(x), n_states, emission, **settings)
 
 
@@ -114,10 +116,16 @@ def GLMHMM(
 
 
 def AutoRegressiveHMM(
-    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings: Any
+    sequences: Sequence[np.ndarray],
+    n_states: int,
+    order: int = 1,
+    mean_scale: float = 1.0,
+    variance_prior: tuple[float, float] = WEAK,
+    **settings: Any,
 ) -> HMM:
     """x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I), Eq. 17; settings as in `HMM`."""
-    return HMM(sequences, n_states, AutoRegression(order), **settings)
+    emission = AutoRegression(order, mean_scale, variance_prior)
+    return HMM(sequences, n_states, emission, **settings)
 
 
 def NeuralHMM(
@@ -126,11 +134,12 @@ def NeuralHMM(
     order: int = 1,
     n_hidden: int = 12,
     weight_sd: float = 1.0,
+    variance_prior: tuple[float, float] = WEAK,
     **settings: Any,
 ) -> HMM:
     """A network of one hidden layer for each state, Eq. 18; settings as in `HMM`.
 
     weight_sd: of the Normal(0, weight_sd^2) prior of all weights, of scaled x
     """
-    emission = NeuralAutoRegression(order, n_hidden, weight_sd)
+    emission = NeuralAutoRegression(order, n_hidden, weight_sd, variance_prior)
     return HMM(sequences, n_states, emission, **settings)

@@ -194,20 +194,19 @@ class Parameters:
     def kept_in_states(self: Any) -> np.ndarray:
         """(K, d) which of the states' own parameters are free."""
         kept = self.emission.kept(self.n_states, self.n_channels)
-        size = np.prod(self.emission.state_shape(self.n_channels))
+        size = self.emission.state_size(self.n_channels)
         return np.ones((self.n_states, size), bool) if kept is None else kept
 
     @cached_property
     def _places(self: Any):
         """Of log weights (K + 1, K) their places among the chain's parameters, likewise (K, d).
 
-        What is fixed has place -1, where a 0 is appended; None where none of the latter is.
+        What is fixed has place -1, where a 0 is appended.
         """
-        chain, states = (
+        return [
             np.where(kept, np.cumsum(kept).reshape(kept.shape) - 1, -1)
             for kept in (self.chain_prior.kept, self.kept_in_states)
-        )
-        return chain, None if (states >= 0).all() else states
+        ]
 
     @declared
     def hold(self: Any, params: Params) -> tuple[Any, np.ndarray]:
@@ -232,11 +231,7 @@ class Parameters:
         chain, states = self._places
         zero = np.zeros((*lead, 1))
         front = xp.concatenate([params[..., : self.n_chain], zero], axis=-1)
-        rows = params[..., self.n_nuisance :]
-        if states is None:  # many times as fast
-            rows = rows.reshape((*lead, self.n_states, -1))
-        else:
-            rows = xp.concatenate([rows, zero], axis=-1)[..., states]
+        rows = xp.concatenate([params[..., self.n_nuisance :], zero], axis=-1)[..., states]
         if self.emission.n_shared:
             shared = params[..., None, self.n_chain : self.n_nuisance] * np.ones((self.n_states, 1))
             rows = xp.concatenate([shared, rows], axis=-1)
@@ -244,12 +239,8 @@ class Parameters:
 
     def join(self: Any, chain: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Derivatives by params (..., D) from those by what `split` gives."""
-        *lead, _, _ = rows.shape
         n_shared = self.emission.n_shared
-        of_states = rows[..., n_shared:].reshape((*lead, -1))
-        _, states = self._places
-        if states is not None:
-            of_states = of_states[..., np.flatnonzero(states >= 0)]
+        of_states = rows[..., n_shared:][..., self.kept_in_states]
         if self.held is not None:
             return of_states
         front = chain[..., self.chain_prior.kept]

@@ -37,24 +37,17 @@ class HiddenStates:
         self.frames = frames
         self.prior = prior
         starts = frames.starts
-        n_sequences = len(starts) - 1
-        self.sequence_weights = (
-            np.ones(n_sequences) if sequence_weights is None else sequence_weights
-        )
+        self.step_weights = np.ones(starts[-1]) if step_weights is None else step_weights
+        ones = np.ones(len(starts) - 1)
+        self.sequence_weights = ones if sequence_weights is None else sequence_weights
         chain, self.rows = model.split(params)
         self.log_p = model.chain_prior.log_p(chain)
         self.p = np.exp(self.log_p)
         self.log_density = model.emission.log_densities(self.rows, frames)
-        if not frames.observed.all():
-            self.log_density[~frames.observed] = 0.0
-        if step_weights is None:
-            self.step_weights = np.ones(starts[-1])
-            weighted = self.log_density
-        else:
-            self.step_weights = step_weights
-            each = step_weights[:, None]
-            with np.errstate(invalid="ignore"):  # 0 times -inf
-                weighted = np.where(each > 0.0, each * self.log_density, 0.0)
+        self.log_density[~frames.observed] = 0.0
+        each = self.step_weights[:, None]
+        with np.errstate(invalid="ignore"):  # 0 times -inf
+            weighted = np.where(each > 0.0, each * self.log_density, 0.0)
         density = smoothing.factors(weighted)
         self.smoothed = smoothing.smooth(density, starts, self.log_p[0], self.log_p[1:])
 
@@ -98,12 +91,6 @@ class HiddenStates:
         model = self.model
         slopes = self._minus_log_prior[1] - model.emission.slopes(self.rows, self.expected)
         return model.join(-model.chain_prior.score(self.counts, self.p), slopes)
-
-    def emitted(self, mass: np.ndarray) -> np.ndarray:
-        """d sum_tk mass_tk log p(x_t | k) by params (D,)."""
-        emission = self.model.emission
-        slopes = emission.slopes(self.rows, emission.expected(self.rows, self.frames, mass))
-        return self.model.join(np.zeros(self.p.shape), slopes)
 
 
 def hidden_states(model: Any, params: np.ndarray, weights: np.ndarray) -> HiddenStates:

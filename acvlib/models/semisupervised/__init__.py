@@ -9,22 +9,41 @@ the square loss, once divided by the root of twice the residual variance. Source
 (2021), Eqs. 1, 2 and 6, whose s - v and p - v are the sums of weights.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
+from autograd import elementwise_grad
 
 from ...checks import real_array
 from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, declared
-from ...folds import Fold, ModelFolds
+from ...derivatives import Derivatives
+from ...folds import Fold, Folds, ModelFolds
 from ...model import ModelDefaults
+from ...solvers.inverse import DenseHessian
 from ...weighting import Weights
-from .derivatives import LOSSES, SemiSupervisedDerivatives
 from .energy import ManifoldEnergy
 
 FLAT = 1e-10  # smallest eigenvalue of a Hessian over the largest at 0, of a direction left open
+
+
+class Loss:
+    """value(f, y), differentiable twice by autograd, and its derivatives in f."""
+
+    def __init__(self, value: Callable):
+        self.value = value
+        self.slope = elementwise_grad(value)
+        self.curvature = elementwise_grad(self.slope)
+
+
+LOSSES = {
+    "square": Loss(lambda f, y: (f - y) ** 2),
+    "logistic": Loss(lambda f, y: anp.logaddexp(0.0, -y * f)),
+    "squared_hinge": Loss(lambda f, y: anp.maximum(0.0, 1.0 - y * f) ** 2),
+}
 
 
 @declared
@@ -91,7 +110,7 @@ class SemiSupervised(ModelDefaults):
         return np.eye(self.n_params) if self.ridge is None else self.ridge
 
     @property
-    def derivatives(self) -> SemiSupervisedDerivatives:
+    def derivatives(self) -> "SemiSupervisedDerivatives":
         """Closed forms."""
         return SemiSupervisedDerivatives(self)
 
@@ -136,3 +155,72 @@ class SemiSupervised(ModelDefaults):
         if least <= FLAT * largest:
             open_direction = "gamma_i = 0 and the points leave a direction of theta undetermined"
             raise ValueError(f"{open_direction}: pass gamma_i > 0")
+
+
+class SemiSupervisedDerivatives(Derivatives):
+    """F = shares . losses + theta' Q theta; the shares and Q (D, D) go with the weights."""
+
+    hessians_first = True  # a Hessian costs little more than a gradient
+    chord_rate = 0.01
+
+    def __init__(self, model: Any):
+        super().__init__(model)
+        self._loss = LOSSES[model.loss]
+        self._x = model.energy.features[model.labelled]
+        self._y = model.y[model.labelled]
+        self._by_loss = len(self._y) * model.gamma_s
+        self._by_pairs = len(self._y) * model.gamma_p
+        self._ridge = len(self._y) * model.gamma_i * model.penalty
+
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        f = self._x @ params
+        shares = self._shares(weights)
+        curved = self._quadratic(weights) @ params
+        value = shares @ self._loss.value(f, self._y) + params @ curved
+        slopes = shares * self._loss.slope(f, self._y)
+        return float(value), slopes @ self._x + 2.0 * curved
+
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
+        curvature = self._loss.curvature(self._x @ params, self._y)
+        weighted = (self._shares(weights) * curvature)[:, None] * self._x
+        return DenseHessian(self._x.T @ weighted + 2.0 * self._quadratic(weights))
+
+    def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """With the normalisers' own derivative."""
+        n_labels = len(self._y)
+        slopes, pairs = self._fold_sums(params, folds)
+        share = folds.indicator(self.n_sites) @ self.model.observed / n_labels
+        slopes = np.outer(share, self._slopes(params).sum(axis=0)) - slopes
+        if self._by_pairs:
+            all_pairs = 4.0 * self._by_pairs * self.model.energy.full @ params
+            pairs = np.outer(folds.sizes / self.n_sites, all_pairs) - pairs
+        return slopes / n_labels + pairs / self.n_sites**2
+
+    def _shares(self, weights):
+        """s gamma_S w_i / sum of w, of the labelled points."""
+        kept = weights[self.model.labelled]
+        return self._by_loss * kept / kept.sum()
+
+    def _quadratic(self, weights):
+        """Q = s gamma_P M(w) / (sum of w)^2 + s gamma_I R."""
+        if not self._by_pairs:
+            return self._ridge
+        pairs = self._by_pairs * self.model.energy.matrix(weights)
+        return pairs / weights.sum() ** 2 + self._ridge
+
+    def _slopes(self, params):
+        """s gamma_S dloss_i/dparams of the labelled points, (s, D)."""
+        slope = self._loss.slope(self._x @ params, self._y)
+        return self._by_loss * slope[:, None] * self._x
+
+    def _fold_sums(self, params, folds):
+        """Sum `_slopes` and 2 s gamma_P sum_j dq_ij/dparams over each fold, two (n_folds, D)."""
+        omitted = folds.indicator(self.n_sites)[:, self.model.labelled]
+        slopes = omitted @ self._slopes(params)
+        if not self._by_pairs:
+            return slopes, np.zeros_like(slopes)
+        left_out = self.model.energy.left_out
+        pairs = [left_out(fold).linear @ params for fold in folds]
+        return slopes, 2.0 * self._by_pairs * np.array(pairs)

@@ -9,13 +9,13 @@ complex parameters too, whose imaginary parts give second derivatives.
 Source: Ihler et al. (2006); Ghosh et al. (2020), Appendix L.1.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from ...inference.two_state import N_PARAMS, TO0, jit
+from ...inference.two_state import N_PARAMS, TO0, TO1, jit
 
 A = 7  # place of log a, after seven log rates; log b and the chain's logits follow
 WIDTH = 12  # of tables of all parameters: with a spare place, which vectors of four need
@@ -23,16 +23,12 @@ LARGE = 1e200
 STEP = 1e-30
 
 
-@dataclass(frozen=True)
-class CountClasses:
+class CountClasses(NamedTuple):
     """The distinct (count, day) pairs: of_site (T,), counts (n_classes,), days (n_classes,)."""
 
     of_site: np.ndarray
     counts: np.ndarray
     days: np.ndarray
-
-    def __len__(self):
-        return len(self.counts)
 
     @classmethod
     def of(cls, counts: np.ndarray, day: np.ndarray) -> "CountClasses":
@@ -41,17 +37,20 @@ class CountClasses:
         (days, counts), of_site = np.unique(pairs, axis=1, return_inverse=True)
         return cls(of_site.ravel().astype(np.int32), counts.copy(), days.copy())
 
-    @cached_property
-    def of_day(self) -> np.ndarray:
-        """(7, n_classes): 1 where a class is of a day."""
-        return (self.days == np.arange(A)[:, None]).astype(float)
+    def sums(self, weights: np.ndarray) -> np.ndarray:
+        """Weights (T,) of sites, summed over each class, (n_classes,)."""
+        return np.bincount(self.of_site, weights, len(self.counts))
 
 
-class Emission:
-    """At params (L, 11): log_density (2, n_classes, L) of both states, and its derivatives.
+class CompleteData:
+    """log p(x, z) of all classes at params (L, 11), and its expected derivatives.
 
-    quiet_score (n_classes, L): of log p(x | 0), in the log rate; ratio_score (3, n_classes, L): of
-    log(p(x | 1) / p(x | 0)), in log rate, log a, log b.
+    log_density (2, n_classes, L): log p(x | z); quiet_score (n_classes, L): slopes of the first in
+    the log rate; ratio_score (3, n_classes, L): of log(p(x | 1) / p(x | 0)), in log rate, log a,
+    log b; stay, leave, start (2, L): probabilities of the chain, start the law of z_0.
+
+    Derivatives are of what is expected of the states: total, event (n_classes, L), the weights of
+    the sites of a class, and of those in state 1; statistics (4, L), as in `two_state.Smoothed`.
     """
 
     def __init__(self, classes: CountClasses, params: np.ndarray):
@@ -70,6 +69,24 @@ class Emission:
         self.log_density = np.stack([quiet, quiet + a * np.log(tilt) + log_ratio])
         self.quiet_score = counts - rate
         self.ratio_score = np.stack([-e, a * (d + np.log(tilt)), a * (1.0 - tilt) - tilt * e])
+        self.stay = 1.0 / (1.0 + np.exp(-params[:, TO0:].T))
+        self.leave = 1.0 / (1.0 + np.exp(params[:, TO0:].T))
+        self.start = self.leave[::-1] / self.leave.sum(axis=0)
+
+    @cached_property
+    def peak(self) -> np.ndarray:
+        """The larger log-density of each class, (n_classes, L)."""
+        return self.log_density.max(axis=0)
+
+    @cached_property
+    def scaled(self) -> np.ndarray:
+        """Densities (2, n_classes, L) over the larger one."""
+        return np.exp(self.log_density - self.peak)
+
+    @property
+    def transition(self) -> np.ndarray:
+        """(2, 2, L)."""
+        return np.array([[self.stay[0], self.leave[0]], [self.leave[1], self.stay[1]]])
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -78,16 +95,44 @@ class Emission:
 
     def score_tables(self) -> np.ndarray:
         """`quiet_score` and `ratio_score` of one lane in all parameters, (2, n_classes, WIDTH)."""
-        tables = np.zeros((2, len(self.classes), WIDTH))
-        tables[0, np.arange(len(self.classes)), self.classes.days] = self.quiet_score[:, 0]
+        tables = np.zeros((2, len(self.classes.days), WIDTH))
+        tables[0, np.arange(len(tables[0])), self.classes.days] = self.quiet_score[:, 0]
         np.put_along_axis(tables[1], self.places, self.ratio_score[:, :, 0].T, 1)
         return tables
 
-    def gradient(self, total: np.ndarray, event: np.ndarray) -> np.ndarray:
-        """Expected gradient (9, L); total, event (n_classes, L): weights, and those in state 1."""
-        changed = event * self.ratio_score
-        of_rates = self.classes.of_day @ (total * self.quiet_score + changed[0])
-        return np.concatenate([of_rates, changed[1:].sum(axis=1)])
+    def gradient(
+        self, total: Any, event: np.ndarray, statistics: np.ndarray, whole: float = 1.0
+    ) -> np.ndarray:
+        """Expected gradient (11, L); whole = 0, and total = 0, leave what is linear in the rest."""
+        first, last, entered, in_event = statistics
+        left = entered - (last - first)
+        quiet = whole * len(self.classes.of_site) - in_event
+        surplus = first - whole * self.start[1]
+        to0 = quiet * self.leave[0] - entered - surplus * self.stay[0]
+        to1 = in_event * self.leave[1] - left + surplus * self.stay[1]
+        of_ratio = event * self.ratio_score
+        of_rates = (self.classes.days == np.arange(A)[:, None]) @ (
+            total * self.quiet_score + of_ratio[0]
+        )
+        return np.concatenate([of_rates, of_ratio[1:].sum(axis=1), [to0, to1]])
+
+    def hessian(self, *expected: np.ndarray) -> np.ndarray:
+        """Expected Hessian (11, 11, L), by complex steps in parameters that do not meet in it.
+
+        All log rates move at once, as no class has two of them, and the chain's beside log a, b.
+        """
+
+        def slopes(*places: int) -> np.ndarray:
+            way = 1j * STEP * np.isin(np.arange(N_PARAMS), places)
+            return CompleteData(self.classes, self.params + way).gradient(*expected).imag / STEP
+
+        hessian = np.zeros((N_PARAMS, *self.params.shape[::-1]))
+        hessian[range(A), range(A)] = slopes(*range(A))[:A]
+        for a, to in (A, TO0), (A + 1, TO1):
+            column = slopes(a, to)
+            hessian[:TO0, a] = hessian[a, :TO0] = column[:TO0]
+            hessian[TO0:, to] = column[TO0:]
+        return hessian
 
 
 @jit
@@ -122,56 +167,3 @@ def _over_excesses(growth, digamma, counts, duration):
             mean_excess[c, b] /= total[b]
             mean_digamma[c, b] /= total[b]
     return log_ratio, mean_excess, mean_digamma
-
-
-class CompleteData:
-    """The chain at params (L, 11), with the summed weights total (n_classes, L) of the classes.
-
-    scaled (2, n_classes, L): densities over their maximum in a class, exp(peak); log_scale (L,):
-    what the maxima add to log p(x); transition (2, 2, L); start (2, L): the law of z_0.
-    """
-
-    def __init__(
-        self, emission: Emission, params: np.ndarray, total: np.ndarray, n_moves: int
-    ) -> None:
-        self.emission = emission
-        self.params = params
-        self.total = total
-        self.n_moves = n_moves
-        self.peak = emission.log_density.max(axis=0)
-        self.scaled = np.exp(emission.log_density - self.peak)
-        self.log_scale = (total * self.peak).sum(axis=0)
-        self.stay = 1.0 / (1.0 + np.exp(-params[:, TO0:].T))
-        self.leave = 1.0 / (1.0 + np.exp(params[:, TO0:].T))
-        self.start = self.leave[::-1] / self.leave.sum(axis=0)
-        self.transition = np.array([[self.stay[0], self.leave[0]], [self.leave[1], self.stay[1]]])
-
-    def gradient(self, event: np.ndarray, statistics: np.ndarray, whole: float = 1.0) -> np.ndarray:
-        """Expected gradient (11, L); whole = 0 takes off what is not linear in the expected."""
-        first, last, entered, in_event = statistics
-        left = entered - (last - first)
-        quiet = whole * self.n_moves - in_event
-        surplus = first - whole * self.start[1]
-        to0 = quiet * self.leave[0] - entered - surplus * self.stay[0]
-        to1 = in_event * self.leave[1] - left + surplus * self.stay[1]
-        of_emission = self.emission.gradient(whole * self.total, event)
-        return np.concatenate([of_emission, [to0, to1]])
-
-    def hessian(self, event: np.ndarray, statistics: np.ndarray) -> np.ndarray:
-        """Expected Hessian (11, 11, L): of each way to move, how the expected gradient does.
-
-        All log rates move at once, as no class has two of them: theirs are on the diagonal.
-        """
-        hessian = np.zeros((N_PARAMS, *self.params.shape[::-1]))
-        for place in range(A - 1, N_PARAMS):
-            way = np.eye(N_PARAMS)[place]
-            way[:A] = place < A
-            params = self.params + 1j * STEP * way
-            emission = Emission(self.emission.classes, params) if place < TO0 else self.emission
-            moved = CompleteData(emission, params, self.total, self.n_moves)
-            column = moved.gradient(event, statistics).imag / STEP
-            if place < A:
-                hessian[range(A), range(A)] = column[:A]
-            else:
-                hessian[:, place] = hessian[place] = column
-        return hessian

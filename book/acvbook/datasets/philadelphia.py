@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import numpy as np
-
-from acvlib.models.mrf.areas import read_features
 
 from . import registry
 from .areas import Areas, outlines_of
@@ -40,7 +39,7 @@ def load_philadelphia(column: str = JUNE_2015) -> Areas:
     neighbours = registry.find("philadelphia", "edges.csv")
     edges = pd.read_csv(neighbours)[["i", "j"]].to_numpy(np.int64)
     tracts_map = registry.find("philadelphia", "tracts_2010.geojson")
-    outlines = outlines_of(read_features(tracts_map))
+    outlines = outlines_of(json.loads(tracts_map.read_text("utf-8"))["features"])
     counts = table[column].to_numpy(np.int64)
     sha256, name = _sha256(tracts, neighbours), f"philadelphia, {column}"
     return Areas(counts, edges, "real", sha256, name, outlines, True)

@@ -15,7 +15,7 @@ from acvlib.trials import NoFiniteOptimum, UnconvergedFit
 
 from ..theorem1 import theorem1
 from . import general, glm_errors, inexact
-from .ladders import some
+from .ladders import some, timed
 
 REFIT = 1e-10  # standard errors: how exact the refits are that certificates are held against
 ROUNDED = 1e-8  # true errors below are those of the refits
@@ -39,21 +39,24 @@ class Checked(NamedTuple):
         return self.fit.standard_errors_between(self.certificate.result.params, self.exact.params)
 
     @property
+    def seen(self):
+        """Which folds are certified and have a refit."""
+        return self.certificate.certified & self.exact.diagnostics["converged"]
+
+    @property
     def violations(self):
         """Folds whose refit is outside their certificate, by more than the refit's own error."""
-        seen = self.certificate.certified & self.exact.diagnostics["converged"]
         slack = 10 * REFIT
         low, high = self.certificate.loss_interval.T
         outside = (self.exact.fold_losses < low - slack) | (self.exact.fold_losses > high + slack)
         outside |= self.errors > self.certificate.theta_errors + slack
-        return int((outside & seen).sum())
+        return int((outside & self.seen).sum())
 
     @property
     def idle_violations(self):
         """The same for the full fit's params and losses, had they the same bounds."""
-        seen = self.certificate.certified & self.exact.diagnostics["converged"]
         idle = self.fit.standard_errors_between(self.exact.params, self.fit.params)
-        return int((idle > self.certificate.theta_errors + 10 * REFIT)[seen].sum())
+        return int((idle > self.certificate.theta_errors + 10 * REFIT)[self.seen].sum())
 
     @property
     def gap(self):
@@ -80,12 +83,9 @@ def check(model, folds, method=acv.newton_step, fit=None, exact=None, **options)
     """Certify a method's folds and refit all of them."""
     fit = fit or acv.fit(model, tolerance=1e-9)
     exact = exact or acv.exact(fit, folds, tolerance=REFIT)
-    started = time.process_time()
-    result = method(fit, folds)
-    stepped = time.process_time()
-    certificate = acv.certify(result, **options)
-    seconds = time.process_time() - stepped
-    return Checked(fit, certificate, exact, stepped - started, seconds)
+    result, step_seconds = timed(lambda: method(fit, folds), time.process_time)
+    certificate, seconds = timed(lambda: acv.certify(result, **options), time.process_time)
+    return Checked(fit, certificate, exact, step_seconds, seconds)
 
 
 def both(model, folds, **options):
@@ -174,9 +174,7 @@ def given_table(models, n_folds, rng):
 
 def exact_seconds(model, checked):
     """Processor seconds of exact refits as a user runs them."""
-    started = time.process_time()
-    acv.exact(checked.fit, checked.exact.folds)
-    return time.process_time() - started
+    return timed(lambda: acv.exact(checked.fit, checked.exact.folds), time.process_time)[1]
 
 
 def theorem(model, checked):
@@ -299,9 +297,7 @@ def _adversarial(rng):
         "kind": kind,
         "method": method.__name__,
         "folds": len(folds),
-        "certified": int(
-            (checked.certificate.certified & checked.exact.diagnostics["converged"]).sum()
-        ),
+        "certified": int(checked.seen.sum()),
         "violations": checked.violations,
         "idle_violations": checked.idle_violations,
     }

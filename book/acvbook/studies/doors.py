@@ -38,6 +38,12 @@ def near(name: str, ours: object, refits: object, nothing: object) -> None:
     print(f"largest difference: {gap.max():.1e}" + _unadjusted(none.max()))
 
 
+def near_refits(name: str, cv: acv.CVResult, refits: object, seen: object = slice(None)) -> None:
+    """`near` of the losses of the sites of a result, or of some of them."""
+    none = acv.no_adjustment(cv.fit, cv.folds)
+    near(name, cv.pointwise[seen], np.asarray(refits)[seen], none.pointwise[seen])
+
+
 def _unadjusted(gap):
     return "" if gap is None else f"; with nothing adjusted: {gap:.1e}"
 

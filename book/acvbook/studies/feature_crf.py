@@ -1,6 +1,5 @@
 """A CRF over hand-made features beside the neural one: tags, entities, sentences left out."""
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import acvlib as acv
 
 from . import hidden_labels
 from .crf_epochs import disjoint
+from .ladders import timed
 
 
 def entity_scores(true, predicted, names):
@@ -76,9 +76,7 @@ def beside_crfsuite(found: FeatureStudy, text) -> dict:
 
     crf = sklearn_crfsuite.CRF(c1=0, c2=RIDGE / 2, max_iterations=1000)
     sentences = [features(words) for words in text.train.words]
-    started = time.perf_counter()
-    crf.fit(sentences, text.train.tags)
-    seconds = time.perf_counter() - started
+    _, seconds = timed(lambda: crf.fit(sentences, text.train.tags))
     model, params = acv.from_crfsuite(crf, sentences, text.train.tags)
     ours = np.concatenate(model.marginals(params))
     rows = [row for sentence in crf.predict_marginals(sentences) for row in sentence]

@@ -49,8 +49,10 @@ def recording(data: Any, n_channels: int, n_frames: int, rng: np.random.Generato
     x = data.sequences[0][:n_frames, :n_channels]
     model = AutoRegressiveHMM([x / x.std(axis=0)], 3, sites="steps", dense_limit=1000)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", em.UnconvergedEM)
-        fit = acv.fit(model, em.restarts(model, rng, 5).params)
+        warnings.simplefilter("ignore")
+        starts = model.starting_points(rng, 5)
+        runs = [em.expectation_maximisation(model, start) for start in starts]
+        fit = acv.fit(model, min(runs, key=lambda run: run.objectives[-1]).params)
     return Series(model, fit, np.arange(model.n_sites // 2, model.n_sites))
 
 

@@ -12,6 +12,8 @@ from acvlib.methods.exact import exact
 from acvlib.methods.ladder import infinitesimal_jackknife
 from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity
 
+from .ladders import timed
+
 CALLS, PATIENCE = 20, 3.0  # calls of each way; no more calls or folds after so many seconds,
 LEAST, REPEATS = 2, 3  # but this many folds, as one may take twice as long as the next, and calls
 TOLERANCE = 1e-8  # of the fits that the others are measured against, in standard errors
@@ -41,19 +43,12 @@ def table1(model, rng, numbers=(5, 10, 20), calls=CALLS, patience=PATIENCE):
 
 def _row(model, folds, patience):
     cv, built = fold_by_fold(model, folds, patience)
-    acv, _ = _timed(approximate, model, folds)
-    shared_seconds, losses = _timed(shared, model, folds)
+    _, acv = timed(lambda: approximate(model, folds))
+    losses, shared_seconds = timed(lambda: shared(model, folds))
     pair = [np.concatenate(each[: len(built)]).mean() for each in (built, losses)]
     seconds = {"cv": cv * len(folds) / len(built), "acv": acv, "shared": shared_seconds}
     gap = abs(pair[0] / pair[1] - 1.0)
     return seconds | {"ratio": seconds["cv"] / acv, "fits": len(built), "gap": gap}
-
-
-def _timed(way, model, folds):
-    """(seconds, held-out losses of each fold) of one call."""
-    start = time.perf_counter()
-    losses = way(model, folds)
-    return time.perf_counter() - start, losses
 
 
 def medians(table):

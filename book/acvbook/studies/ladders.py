@@ -102,11 +102,13 @@ def slopes(table: pd.DataFrame, columns: Any = None) -> pd.Series:
     return pd.Series({name: slope(table.index, table[name]) for name in columns or table})
 
 
+def timed(function: Callable, clock: Callable = time.perf_counter) -> tuple[Any, float]:
+    """What a call returns, and its seconds by the clock of the wall or another."""
+    started = clock()
+    found = function()
+    return found, clock() - started
+
+
 def seconds(function: Callable, repeats: int = 1, clock: Callable = time.perf_counter) -> list:
-    """Seconds of each of some calls, by the clock of the wall or another."""
-    found = []
-    for _ in range(repeats):
-        started = clock()
-        function()
-        found.append(clock() - started)
-    return found
+    """Seconds of each of some calls."""
+    return [timed(function, clock)[1] for _ in range(repeats)]

@@ -82,7 +82,8 @@ def fitted(
 
 
 def _by_em(model, rng, n_restarts, labels):
-    runs = [em.restarts(model, rng, n_restarts, max_iterations=150, tolerance=1e-6)]
+    starts = model.starting_points(rng, n_restarts)
+    runs = [em.expectation_maximisation(model, start, 150, 1e-6) for start in starts]
     if labels is not None:
         runs.append(em.expectation_maximisation(model, model.params_of_labels(labels)))
     best = min(runs, key=lambda run: run.objectives[-1])

@@ -49,7 +49,7 @@ def em(model: HiddenMRF, weights=None, start=None) -> EMFit:
 def maximise(model: HiddenMRF, params, weights):
     """The log rates (K,) after an E-step by elimination and an M-step: means of weighted counts."""
     gamma, _ = model.posterior(params, weights).marginals()
-    kept = model.weighted_potentials(params, weights)[2][:, None] * gamma
+    kept = model.factors(weights).observation[:, None] * gamma
     counts, exposure = kept.T @ model.counts, kept.T @ model.exposure
     if not (counts.min() > 0.0 and exposure.min() > 0.0):
         raise EmptyState(f"the states hold {exposure} of the exposure with {counts} counts")
@@ -129,7 +129,7 @@ def authors_em(model, fit, folds):
 def _authors_refit(model, params, fold):
     """(log rates, EM steps) of one fold."""
     weights = acv.folds.weights(model.n_sites, fold)
-    normaliser = _log_normaliser(model, weights)
+    normaliser = model.log_partition(weights)
     before = -model.objective(params, weights) - normaliser
     change, steps = np.inf, 0
     while change >= AUTHORS_TOLERANCE * abs(before) and steps <= AUTHORS_STEPS:
@@ -142,13 +142,14 @@ def _authors_refit(model, params, fold):
 
 def maximise_by_tract(model, params, weights):
     """The log rates after one EM step, each tract's class probability by its own elimination."""
-    node, edge, kept = model.weighted_potentials(params, weights)
-    sites = np.flatnonzero(kept)
+    factors = model.factors(weights)
+    node, edge = model.potentials(model.log_densities(params), factors)
+    sites = np.flatnonzero(factors.observation)
     gamma = [
         acv.graph.GraphPosterior(node, edge, model.elimination).marginals_at([site])[0]
         for site in sites
     ]
-    weighted = kept[sites, None] * np.array(gamma)
+    weighted = factors.observation[sites, None] * np.array(gamma)
     return np.log(weighted.T @ model.counts[sites]) - np.log(weighted.sum(axis=0))
 
 
@@ -294,11 +295,4 @@ def difference_loss(field):
 
 def _log_density(model, params, weights):
     """log p(x; params, weights), with its normaliser log Z(coupling, w)."""
-    return -model.objective(params, weights) - _log_normaliser(model, weights)
-
-
-def _log_normaliser(model, weights):
-    """log Z(coupling, w): the sum over classes of a field without counts."""
-    silent = np.zeros((model.n_sites, model.n_states))
-    node, edge = model.potentials(silent, model.scheme(weights, model.edges))
-    return acv.graph.log_partition(node, edge, model.elimination)
+    return -model.objective(params, weights) - model.log_partition(weights)

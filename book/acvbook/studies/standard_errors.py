@@ -8,13 +8,9 @@ from acvlib.models import GLM
 
 N_ROWS, N_TRUTH = 200, 20_000
 SLOPES = np.array([1.0, -0.7, 0.5, 0.3, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0])
-# The columns and ridges of two models that are close.
-PAIRS = {
-    "noise": ((5, 1.0), (6, 1.0)),
-    "noises": ((5, 1.0), (10, 1.0)),
-    "dropped": ((5, 1.0), (4, 1.0)),
-    "ridge": ((5, 1.0), (5, 10.0)),
-}
+# Columns and ridge of each model, and the pairs of models that are close.
+MODELS = {"five": (5, 1.0), "six": (6, 1.0), "ten": (10, 1.0), "four": (4, 1.0), "firm": (5, 10.0)}
+PAIRS = {"noise": "six", "noises": "ten", "dropped": "four", "ridge": "firm"}  # each beside five
 WORDS = {
     "noise": "one column of noise more",
     "noises": "five columns of noise more",
@@ -37,19 +33,31 @@ def drawn(family, n, rng):
     return X, rng.poisson(np.exp(0.5 * eta)) * 1.0
 
 
-def one_draw(family, scheme, pair, rng):
-    """Whether the interval covers the truth: by `dse`, and by pairs of losses alone."""
+def one_draw(family, rng):
+    """Whether the interval covers the truth, by `dse` and by pairs of losses alone: one row a
+    scheme and pair. All are of the same data.
+    """
     X, y = drawn(family, N_ROWS, rng)
     fresh_X, fresh_y = drawn(family, N_TRUTH, rng)
-    folds = acv.folds.k_fold(N_ROWS, 10 if scheme == "ten" else N_ROWS, rng)
-    some = rng.choice(len(folds), min(len(folds), FEW), replace=False)
-    results, truth = {}, {}
-    for name, (columns, ridge) in zip("ab", PAIRS[pair], strict=True):
-        fit = acv.fit(GLM(X[:, :columns], y, family, penalty=ridge))
-        results[name] = acv.exact(fit, folds)
+    models = {}
+    for name, (columns, ridge) in MODELS.items():
         fresh = GLM(fresh_X[:, :columns], fresh_y, family, penalty=ridge)
-        params = results[name].params[some]
-        truth[name] = np.mean([fresh.heldout_loss(p, np.arange(N_TRUTH)).mean() for p in params])
+        models[name] = acv.fit(GLM(X[:, :columns], y, family, penalty=ridge)), fresh
+    rows = {}
+    for scheme in SCHEMES:
+        folds = acv.folds.k_fold(N_ROWS, 10 if scheme == "ten" else N_ROWS, rng)
+        some = rng.choice(len(folds), FEW, replace=False)
+        results, truth = {}, {}
+        for name, (fit, fresh) in models.items():
+            results[name] = acv.exact(fit, folds)
+            params = results[name].params[some]
+            truth[name] = np.mean([fresh.heldout_loss(p, np.arange(N_TRUTH)) for p in params])
+        for pair, other in PAIRS.items():
+            rows[scheme, pair] = _covers({name: results[name] for name in ("five", other)}, truth)
+    return pd.DataFrame(rows).T
+
+
+def _covers(results, truth):
     table = acv.compare_models(results)
     best, other = table.index
     gap = table.elpd_diff[other] / N_ROWS - (truth[other] - truth[best])
@@ -59,10 +67,9 @@ def one_draw(family, scheme, pair, rng):
 
 def coverage(n_draws, rng):
     """One row a family, scheme and pair: the share of draws that each interval covers."""
-    rows = {}
-    for family in ("logistic", "gaussian", "poisson"):
-        for scheme in SCHEMES:
-            for pair in PAIRS:
-                hits = [one_draw(family, scheme, pair, own) for own in rng.spawn(n_draws)]
-                rows[family, scheme, pair] = pd.DataFrame(hits).mean()
-    return pd.DataFrame(rows).T.rename_axis(["family", "folds", "pair"])
+    families = ("logistic", "gaussian", "poisson")
+    shares = {
+        family: sum(one_draw(family, own).astype(float) for own in rng.spawn(n_draws)) / n_draws
+        for family in families
+    }
+    return pd.concat(shares, names=["family", "folds", "pair"])

@@ -75,45 +75,35 @@ def _choices(models):
     candidate = models.candidate.to_numpy()
     loss = models.test.to_numpy()
     regret = NATS * (loss - loss.min())
-    fits = models.seconds_fit.sum()
-    training = models.aic - 2.0 * models.n_params
-    for name, score in (("training", training), *((one, models[one]) for one in INFORMATION)):
-        best = int(np.argmin(score))
-        yield {
-            "criterion": name,
-            "rung": "",
-            "chosen": candidate[best],
-            "regret": regret[best],
-            "simplest": np.nan,
-            "simplest_regret": np.nan,
-            "seconds": models.seconds_information.sum(),
-            "seconds_fit": fits,
-        }
+    scores = {"training": models.aic - 2.0 * models.n_params}
+    scores |= {name: models[name] for name in INFORMATION}
+    found = [(name, "", np.argmin(score), None, "information") for name, score in scores.items()]
     for name in SCHEMES:
         if f"sizes_{name}" not in models or models[f"sizes_{name}"].isna().any():
             continue
         sizes = models[f"sizes_{name}"].iloc[0]
         for rung in RUNGS:
-            totals = np.stack(list(models[f"{name}_{rung}"]))
-            best, simplest = chosen(totals, sizes)
-            few = len(sizes) < 3
-            yield {
-                "criterion": name,
-                "rung": rung,
-                "chosen": candidate[best],
-                "regret": regret[best],
-                "simplest": np.nan if few else candidate[simplest],
-                "simplest_regret": np.nan if few else regret[simplest],
-                "seconds": models[f"seconds_{name}_{rung}"].sum(),
-                "seconds_fit": fits,
-            }
+            best, simplest = chosen(np.stack(list(models[f"{name}_{rung}"])), sizes)
+            simplest = None if len(sizes) < 3 else simplest
+            found.append((name, rung, best, simplest, f"{name}_{rung}"))
+    for criterion, rung, best, simplest, timed in found:
+        yield {
+            "criterion": criterion,
+            "rung": rung,
+            "chosen": candidate[best],
+            "regret": regret[best],
+            "simplest": np.nan if simplest is None else candidate[simplest],
+            "simplest_regret": np.nan if simplest is None else regret[simplest],
+            "seconds": models[f"seconds_{timed}"].sum(),
+            "seconds_fit": models.seconds_fit.sum(),
+        }
 
 
 def chosen(totals: np.ndarray, sizes: np.ndarray) -> tuple[int, int]:
     """The rows of totals (models, folds) with least sum, and the first within one standard error.
 
-    The error is that of the paired difference over folds, as in `acv.compare_models`; a candidate
-    whose losses are not finite is not chosen.
+    The error is that of the paired difference over folds, `dse_paired` of `acv.compare_models`; a
+    candidate whose losses are not finite is not chosen.
     """
     sums = np.where(np.isfinite(totals).all(axis=1), totals.sum(axis=1), np.inf)
     best = int(np.argmin(sums))
@@ -136,28 +126,24 @@ def of(found: pd.DataFrame, criterion: str, rung: str = "exact") -> pd.DataFrame
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
     """One row a criterion and rung: recovery and regret with intervals, errors, seconds."""
-    rows = []
-    for (criterion, rung), own in found.groupby(["criterion", "rung"], sort=False):
-        right = rate(own.right)
-        regret = mean(own.regret)
-        rows.append(
-            {
-                "criterion": criterion,
-                "rung": rung,
-                "models": right.n,
-                "recovery": right.value,
-                "recovery_low": right.low,
-                "recovery_high": right.high,
-                "too_few": np.mean(own.chosen < own.n_states),
-                "too_many": np.mean(own.chosen > own.n_states),
-                "regret": regret.value,
-                "regret_low": regret.low,
-                "regret_high": regret.high,
-                "seconds": own.seconds.mean(),
-                "seconds_fit": own.seconds_fit.mean(),
-            }
-        )
-    return pd.DataFrame(rows).set_index(["criterion", "rung"])
+    rows = {}
+    for key, own in found.groupby(["criterion", "rung"], sort=False):
+        right, regret = rate(own.right), mean(own.regret)
+        rows[key] = {
+            "models": right.n,
+            **_named("recovery", right),
+            "too_few": np.mean(own.chosen < own.n_states),
+            "too_many": np.mean(own.chosen > own.n_states),
+            **_named("regret", regret),
+            "seconds": own.seconds.mean(),
+            "seconds_fit": own.seconds_fit.mean(),
+        }
+    index = pd.MultiIndex.from_tuples(rows, names=["criterion", "rung"])
+    return pd.DataFrame(list(rows.values()), index)
+
+
+def _named(name, estimate):
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
 def by_separation(found: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import acvlib as acv
 from acvlib.models import GLM
 from acvlib.treecv import CompiledLearner
 
+from .ladders import timed
 from .phase import regression
 
 STEP = 0.5
@@ -82,20 +83,17 @@ def _one(n, epochs, dim, rng):
     found = []
     for k in (10, n):
         folds = acv.folds.k_fold(n, k, rng)
-        started = time.process_time()
-        fit = acv.fit(bare)
-        jackknife = acv.infinitesimal_jackknife(fit, folds)
-        ways = {"jackknife": (jackknife.loss, time.process_time() - started)}
-        exact = acv.exact(fit, folds)
-        ways["training loss"] = exact.fitted_losses.mean(), 0.0
+        calls = {"jackknife": lambda f=folds: acv.infinitesimal_jackknife(acv.fit(bare), f)}
         for many in epochs:
-            started = time.process_time()
-            tree = acv.treecv(logistic_sgd(dim, many), rows, folds)
-            ways[f"TreeCV, {many} epoch{'s' * (many > 1)}"] = (
-                tree.loss,
-                time.process_time() - started,
-            )
-        for way, (loss, seconds) in ways.items():
+            learner = logistic_sgd(dim, many)
+            way = f"TreeCV, {many} epoch{'s' * (many > 1)}"
+            calls[way] = lambda it=learner, f=folds: acv.treecv(it, rows, f)
+        exact = acv.exact(acv.fit(bare), folds)
+        losses = {"training loss": (exact.fitted_losses.mean(), 0.0)}
+        for way, call in calls.items():
+            result, seconds = timed(call, time.process_time)
+            losses[way] = result.loss, seconds
+        for way, (loss, seconds) in losses.items():
             row = {"n": n, "folds": "10" if k == 10 else "n", "way": way, "seconds": seconds}
             found.append(row | {"error_se": abs(loss - exact.loss) / exact.se})
     return found

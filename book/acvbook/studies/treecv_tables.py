@@ -1,7 +1,6 @@
 """A cross-validation repeated over random orders: estimates, their spread, and running times."""
 
 import itertools
-import time
 from typing import NamedTuple
 
 import joblib
@@ -10,6 +9,8 @@ import pandas as pd
 
 from acvlib.parallel import spread
 from acvlib.treecv import Examples, kfold, treecv
+
+from .ladders import timed
 
 METHODS = {"treecv": treecv, "standard": kfold}
 ORDERS = ("fixed", "randomized")
@@ -79,16 +80,13 @@ def _repetition(make_learner, data, cells, number, rng):
 def _one_pass(learner, data):
     rows, state = np.arange(len(data)), learner.init()
     model = (state[None], 0, learner.constants, data.X, data.y)
-    started = time.perf_counter()
-    learner.update_kernel(*model, rows, 0, len(rows))
-    seconds = time.perf_counter() - started
+    _, seconds = timed(lambda: learner.update_kernel(*model, rows, 0, len(rows)))
     return {"pass_seconds": seconds, "training": learner.loss(state, data.X, data.y).mean()}
 
 
 def _run(learner, data, cell, rng):
     method = METHODS[cell.method]
-    order_rng = None if cell.order == "fixed" else rng
-    result = method(learner, data, cell.k or cell.n, shuffle=False, order=cell.order, rng=order_rng)
+    result = method(learner, data, cell.k or cell.n, shuffle=False, order=cell.order, rng=rng)
     return {"loss": result.fold_losses.mean(), "seconds": result.seconds}
 
 

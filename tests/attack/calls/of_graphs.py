@@ -4,6 +4,7 @@ import numpy as np
 
 from acvlib import folds, graph
 from acvlib.inference import chain
+from acvlib.inference.graph import check_edges
 
 from .. import inputs as odd
 from .call import N, add, close, table
@@ -24,11 +25,17 @@ add(
     less=f"k: one, bool; edges: turned; {FEW}",
 )
 add("graph.check_edges", graph.check_edges, ON, only="edges", less="edges: turned")
+
+
+def of_matrix(graph):
+    return check_edges(graph, 5)
+
+
 ADJACENCY = np.zeros((5, 5))
 ADJACENCY[[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]] = 1.0
 add(
-    "graph.edges_of",
-    graph.edges_of,
+    "graph.check_edges of a matrix",
+    of_matrix,
     {"graph": ADJACENCY},
     less="graph: zeros, empty, tiny",
     graph=odd.TABLE
@@ -78,7 +85,6 @@ LAWS = {
 }
 SUMS = {
     "graph.log_partition": graph.log_partition,
-    "graph.marginals": graph.marginals,
     "graph.GraphPosterior": lambda **a: graph.GraphPosterior(**a).marginals(),
     "graph.GraphPosterior.marginals_at": marginals_at,
     "chain.log_partition": chain.log_partition,

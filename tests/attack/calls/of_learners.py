@@ -17,7 +17,7 @@ EXAMPLES = acv.Examples(**DATA)
 LEARNERS = {
     "pegasos": {"n_features": 3, "regularization": 0.5},
     "lsqsgd": {"n_features": 3, "step": 0.125},
-    "k_means": {"n_features": 3, "n_clusters": 2, "batch_size": 2},
+    "k_means": {"n_features": 3, "n_clusters": 2},
     "histogram": {"lower": -np.ones(3), "upper": 3 * np.ones(3), "n_bins": 2, "pseudo_count": 0.5},
 }
 BOUNDS = odd.without(odd.TABLE, "int8", "int64", "uint8", "uint64", "bool")

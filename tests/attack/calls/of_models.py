@@ -1,14 +1,13 @@
 """Models of rows, maps and tokens, built from odd data."""
 
-import json
-import os
-import tempfile
-
+import geopandas
 import numpy as np
 import pandas as pd
+import shapely
 
 import acvlib as acv
 from acvlib import models, weighting
+from acvlib.adapters.maps import neighbours
 
 from .. import inputs as odd
 from .call import Draw, N, add, close, dyadic, table
@@ -81,12 +80,13 @@ for loss, y in (("ranking", table(N)), ("contrastive", THREES * 1.0)):
 COUNTS = Draw(lambda rng: (rng.poisson(5 + 5 * HALVES) + THREES).astype(np.int64))
 MAP = {"counts": COUNTS, "edges": GRID, "coupling": 0.25}
 NAMED = odd.kinds("refuse", pandas=odd.pandas)  # names beside edges of places
-EXPOSURE = odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a, pandas=odd.pandas)
+BY_PLACE = odd.kinds("same", pandas=lambda a: pd.Series(a)[::-1])  # lined up by their numbers
+EXPOSURE = odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a) | BY_PLACE
 model(
     "HiddenMRF",
     models.HiddenMRF,
     MAP | {"n_states": 2},
-    less="counts: too short, too long, dict",  # a dict has names
+    less="counts: too short, too long",
     counts=NAMED,
 )
 model(
@@ -94,31 +94,22 @@ model(
     models.HiddenMRF,
     MAP | {"exposure": 1.0 + THREES} | COUNTED,
     only="exposure sample_weight",
-    less="exposure: None, tiny, huge, dict; sample_weight: dict",
+    less="exposure: tiny, huge",
     exposure=EXPOSURE,
-    sample_weight=NAMED,
+    sample_weight=BY_PLACE,
 )
 
 
-def square(x):
-    corners = [[x, 0], [x + 1, 0], [x + 1, 1], [x, 1], [x, 0]]
-    geometry = {"type": "Polygon", "coordinates": [corners]}
-    return {"type": "Feature", "properties": {"n": 3}, "geometry": geometry}
-
-
 def two_areas(rng):
-    path = os.path.join(tempfile.gettempdir(), f"acvlib-attack-{os.getpid()}.geojson")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"features": [square(0), square(1)]}, file)
-    return path
+    return geopandas.GeoSeries([shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)])
 
 
 add(
-    "HiddenMRF.from_map",
-    lambda column, **a: models.HiddenMRF.from_map(counts=column, **a).edges,
-    {"areas": Draw(two_areas), "column": "n", "coupling": 0.5, "n_states": 1},
-    only="column",
-    column=odd.CHOICE,
+    "neighbours",
+    lambda kind, **a: neighbours(contiguity=kind, **a),
+    {"areas": Draw(two_areas), "kind": "rook"},
+    only="kind",
+    kind=odd.CHOICE,
 )
 
 # Tokens

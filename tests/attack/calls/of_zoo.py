@@ -116,7 +116,6 @@ add(
     ),
 )
 HMM = ZOO["GaussianHMM"]
-add("hmm.em.restarts", lambda **a: em.restarts(HMM, **a).params, {"rng": 5, "n_restarts": 2})
 add(
     "hmm.em.expectation_maximisation",
     lambda **a: em.expectation_maximisation(HMM, **a).params,

@@ -1,7 +1,7 @@
 """Emission models of the HMM family; `base.Emission` says what an HMM asks of one."""
 
 from .base import Emission, normal
-from .counts import Categorical, CategoricalParams, Poisson, PoissonParams
+from .counts import GLM, Categorical, CategoricalParams, GLMParams, Poisson, PoissonParams
 from .gaussian import (
     AutoRegression,
     AutoRegressionParams,
@@ -9,6 +9,5 @@ from .gaussian import (
     Gaussian,
     GaussianParams,
 )
-from .glm import GLM, GLMParams
 from .mixture import Mixture, MixtureParams
 from .network import NetworkParams, NeuralAutoRegression

@@ -15,6 +15,7 @@ from ....declared import Check, Sizes
 from ..frames import Frames
 from ..parameters import Simplex
 
+STEP = 1e-30  # along the imaginary axis
 NEGLIGIBLE = 1e-20  # an expected count that no sum of scores would show
 MAX_STEPS = 10  # of Newton's method in one M-step
 SMALLEST = 1e-6  # share of a step that is still tried
@@ -41,11 +42,13 @@ class Emission:
     """p(x_t | z_t = k): a frozen dataclass; each state has a row (e,) of parameters.
 
     Rows have the `n_shared` parameters of all states first, then d of each, e = n_shared + d. A
-    subclass has `state_shape`, `unpack`, `pack`, `minus_log_prior` and `log_density`, of which
-    autograd must follow the last two; all else has a default, derivatives by autograd among them,
-    which ones in closed form beat 10 times. Missing frames have x = 0.
+    subclass has `state_size`, `unpack`, `pack`, `minus_log_prior` and `log_density`, of which
+    autograd must follow the last two, and the slopes of the prior take complex rows; all else has a
+    default, derivatives by autograd among them, which ones in closed form beat 10 times. Missing
+    frames have x = 0.
 
-    order: how many frames before are looked back at; n_inputs: how many of the last columns of a
+    n_groups: a state's own parameters are so many groups with the same information; order: how
+    many frames before are looked back at; n_inputs: how many of the last columns of a
     sequence are inputs u_t, which nothing predicts; misses_channels: whether a frame may miss some
     of its channels; has_zeros: whether what a state never shows has density 0; priors: of each
     setting that is one, its defaults and, last, the flat law.
@@ -55,6 +58,7 @@ class Emission:
     order: int = 0
     n_shared: int = 0
     n_inputs: int = 0
+    n_groups: int = 1
     misses_channels = False
     has_zeros = False
     priors: ClassVar[dict[str, tuple]] = {}
@@ -79,8 +83,8 @@ class Emission:
         """Inputs (T, q) as densities take them."""
         return inputs
 
-    def state_shape(self, n_channels: int) -> tuple[int, int]:
-        """(r, q), d = r q: a state's parameters are r groups of q with the same information."""
+    def state_size(self, n_channels: int) -> int:
+        """d."""
         raise NotImplementedError
 
     def kept(self, n_states: int, n_channels: int) -> np.ndarray | None:
@@ -132,10 +136,8 @@ class Emission:
         ]
         return np.vstack(sums)
 
-    def information(
-        self, rows: np.ndarray, expected: Any, prior: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Minus the second derivatives, of the log prior too if `prior`: (K, s, e), (K, q, q).
+    def information(self, rows: np.ndarray, expected: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Minus the second derivatives of that, (K, s, e) and (K, q, q).
 
         Those of the s shared parameters with all, and of the first of a state's groups of its own.
         """
@@ -146,19 +148,34 @@ class Emission:
         curvature = jacobian(grad(total))
         pairs = zip(rows, expected, strict=True)
         matrices = -np.stack([curvature(row, *part) for row, part in pairs])
-        if prior:
-            every = jacobian(lambda rows: self.minus_log_prior(rows)[1])(rows)
-            matrices += np.einsum("kekf->kef", every)
         return matrices[:, : self.n_shared], matrices[:, self.n_shared :, self.n_shared :]
+
+    def by_complex_step(self, rows: np.ndarray, expected: Any) -> tuple[np.ndarray, np.ndarray]:
+        """`information` where `slopes`, in closed form, take complex rows."""
+        return self.stepped(rows, lambda moved: -self.slopes(moved, expected))
+
+    def prior_information(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same of minus the log prior."""
+        return self.stepped(rows, lambda moved: self.minus_log_prior(moved)[1])
+
+    def stepped(self, rows: np.ndarray, slopes: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of slopes(rows), each of its own row, in the form of `information`."""
+        first = self.n_shared
+        stop = first + (rows.shape[1] - first) // self.n_groups
+        units = np.eye(stop, rows.shape[1])
+        moved = [slopes(rows + 1j * STEP * unit).imag / STEP for unit in units]
+        matrices = np.stack(moved, axis=1)
+        return matrices[:, :first], matrices[:, first:, first:stop]
 
     @cached_property
     def _laws(self) -> dict[int, Simplex]:
         return {}
 
-    def _law(self, n_states: int, n_entries: Any, concentration: float, fixed: Any = None):
+    def _law(self, n_states: int, *settings: Any):
         """The `Simplex` of the log weights in the rows of all states, made once."""
         if n_states not in self._laws:
-            self._laws[n_states] = Simplex((n_states, n_entries), concentration, fixed)
+            n_entries, *rest = settings
+            self._laws[n_states] = Simplex((n_states, n_entries), *rest)
         return self._laws[n_states]
 
     def check_optimum(self, rows: np.ndarray, expected: Any) -> None:
@@ -171,7 +188,7 @@ class Emission:
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """Rows (K, e) fitted to frames whose states (M,) are given."""
         mass = np.eye(n_states)[labels] * frames.observed[:, None]
-        rows = np.zeros((n_states, self.n_shared + np.prod(self.state_shape(frames.n_channels))))
+        rows = np.zeros((n_states, self.n_shared + self.state_size(frames.n_channels)))
         for _ in range(3):
             rows = self.maximise(rows, self.expected(rows, frames, mass))
         return rows
@@ -196,7 +213,8 @@ class Emission:
         value = loss(row)
         for _ in range(MAX_STEPS):
             gradient = (self.minus_log_prior(row)[1] - self.slopes(row, [part]))[0]
-            curvatures, axes = np.linalg.eigh(self.information(row, [part], True)[1][0])
+            matrix = self.information(row, [part])[1] + self.prior_information(row)[1]
+            curvatures, axes = np.linalg.eigh(matrix[0])
             move = axes @ ((axes.T @ gradient) / np.maximum(abs(curvatures), np.finfo(float).tiny))
             share = 1.0
             while not loss(row - share * move) <= value and share > SMALLEST:

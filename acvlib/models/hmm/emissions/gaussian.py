@@ -15,7 +15,7 @@ import numpy as np
 
 from ....declared import Flag, OneOf, Whole, declared
 from ..frames import Frames
-from .base import in_rows, normal, numpy_of
+from .base import STEP, in_rows, normal, numpy_of
 from .units import FLAT, WEAK, Moments, Standardised, VariancePrior, Width, residual
 
 LOG_2PI = np.log(2.0 * np.pi)
@@ -105,11 +105,13 @@ class Gaussian(Standardised):
     def n_shared(self):
         return self._shared.shape[1] if self.tied and self.scale else 0
 
-    def state_shape(self, n_channels: int):
-        q = self.order * n_channels + 1
-        if self._is_isotropic:
-            return n_channels, q  # the same for each row of W
-        return 1, n_channels * q + (0 if self.tied else self._shared.shape[1])
+    @property
+    def n_groups(self):
+        return len(self.scale) if self._is_isotropic else 1  # the same for each row of W
+
+    def state_size(self, n_channels: int):
+        spread = 0 if self.tied else self._shared.shape[1]
+        return n_channels * (self.order * n_channels + 1) + spread
 
     def _parts(self, rows):
         """P (K, R, R) and W (K, R, q)."""
@@ -214,44 +216,21 @@ class Gaussian(Standardised):
         return Moments(self._parts(rows)[1], frames, mass)
 
     def slopes(self, rows: np.ndarray, expected: Any):
-        P, _ = self._parts(rows)
+        P, weights = self._parts(rows)
         i, j = self._places
-        products = (expected.squares @ P)[:, i, j]
-        by_spread = self._by_spread(P, products, expected.count[:, i])
-        by_weights = P @ P.swapaxes(1, 2) @ expected.met
+        squares, met = expected.squares, expected.met
+        if np.iscomplexobj(rows):
+            squares, met = expected.moved(weights - expected.weights)
+        by_spread = self._by_spread(P, (squares @ P)[:, i, j], expected.count[:, i])
+        by_weights = P @ P.swapaxes(1, 2) @ met
         return np.hstack([by_spread, by_weights.reshape(len(rows), -1)])
 
-    def information(self, rows: np.ndarray, expected: Any, prior: bool):
-        P, weights = self._parts(rows)
-        k, n, q = weights.shape
-        i, j = self._places
-        entries = P[:, i, j]
-        change = np.where(self._on, -entries, 1.0)  # of an entry of P with its parameter
-        spread = change[:, :, None] * change[:, None] * expected.squares[:, i[:, None], i]
-        spread *= j[:, None] == j
-        products = (expected.squares @ P)[:, i, j]
-        spread += np.eye(len(i)) * (self._on * entries * products)[:, None]
-        met = expected.met
-        across = np.eye(n)[i][..., None] * (P.swapaxes(1, 2) @ met)[:, j, None]
-        across = across + P.swapaxes(1, 2)[:, j][..., None] * met[:, i, None]
-        across = -change[:, :, None] * across.reshape(k, len(i), n * q)
-        spread = self._shared.T @ spread @ self._shared
-        across = self._shared.T @ across
-        inner = 1 if self._is_isotropic else n
-        precision = (P @ P.swapaxes(1, 2))[:, :inner, :inner]
-        by_weights = precision[:, :, None, :, None] * expected.gram[:, :inner, :, None]
-        by_weights = by_weights.reshape(k, inner * q, inner * q)
-        if prior:
-            by_weights += self.mean_scale**-2 * np.eye(inner * q)
-            on = self._on[: spread.shape[1]]
-            tail = np.where(on, 2.0 * np.exp(-2.0 * rows[:, : len(on)] * on), 1.0)
-            once = (np.arange(k) == 0)[:, None] if self.tied else 1.0
-            spread += np.eye(len(on)) * (2.0 * self.variance_prior[1] * tail * once)[:, None]
-        shared = np.concatenate([spread, across], axis=2)
-        if self.tied:
-            return shared, by_weights
-        below = np.concatenate([across.swapaxes(1, 2), by_weights], axis=2)
-        return shared[:, :0], np.concatenate([shared, below], axis=1)
+    def information(self, rows: np.ndarray, expected: Any):
+        if not self._is_isotropic:
+            return self.by_complex_step(rows, expected)
+        unit = np.eye(1, rows.shape[1])
+        across = -self.slopes(rows + 1j * STEP * unit, expected).imag / STEP
+        return across[:, None], np.exp(-2.0 * rows[:, :1, None]) * expected.gram[:, 0]
 
     def maximise(self, rows: np.ndarray, expected: Any):
         """The M-step: W given C, then C given W (Meng and Rubin 1993)."""

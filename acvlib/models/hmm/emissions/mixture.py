@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from ....declared import Real, Whole, declared
+from ..em import k_means
 from ..frames import Frames
 from ..parameters import Simplex, log_softmax
-from ..starts import k_means
 from .base import Emission, alone, in_rows, likely, numpy_of
 from .gaussian import Gaussian
 
@@ -29,12 +29,12 @@ class MixtureParams(NamedTuple):
 @declared
 @dataclass(frozen=True, repr=False)
 class Mixture(Emission):
-    """Of n_components each; weights ~ Dirichlet(concentration, ...)."""
+    """Of n_components each; weights ~ Dirichlet(weight_concentration, ...)."""
 
     n_components: Annotated[int, Whole(1, MOST)] = 2
     component: Emission = field(default_factory=Gaussian)
-    concentration: Annotated[float, Real("", least=1.0)] = 1.1
-    priors = {"concentration": (1.1, 1.001)}
+    weight_concentration: Annotated[float, Real("", least=1.0)] = 1.1
+    priors = {"weight_concentration": (1.1, 1.001)}
 
     def __post_init__(self):
         part = self.component
@@ -63,17 +63,17 @@ class Mixture(Emission):
     def prepared(self, x: np.ndarray):
         return self.component.prepared(x)
 
-    def state_shape(self, n_channels: int):
-        return 1, self.n_components * (1 + np.prod(self.component.state_shape(n_channels)))
+    def state_size(self, n_channels: int):
+        return self.n_components * (1 + self.component.state_size(n_channels))
 
     def law(self, n_states: int) -> Simplex:
         """Of the weights."""
-        return self._law(n_states, self.n_components, self.concentration)
+        return self._law(n_states, self.n_components, self.weight_concentration)
 
     def kept(self, n_states: int, n_channels: int):
         inner = self.component.kept(n_states * self.n_components, n_channels)
         if inner is None:
-            inner = np.ones(n_states * (self.state_shape(n_channels)[1] - self.n_components), bool)
+            inner = np.ones(n_states * (self.state_size(n_channels) - self.n_components), bool)
         return np.hstack([self.law(n_states).kept, np.reshape(inner, (n_states, -1))])
 
     def unpack(self, rows: np.ndarray, n_channels: int):
@@ -146,13 +146,12 @@ class Mixture(Emission):
         first = self.law(len(rows)).score(counts, np.exp(log_weights))
         return np.hstack([first, self.component.slopes(components, inner).reshape(len(rows), -1)])
 
-    def information(self, rows: np.ndarray, expected: Any, prior: bool):
+    def information(self, rows: np.ndarray, expected: Any):
         """That of the components where they are known, less what not knowing them takes (Louis)."""
         parts, counts, inner = expected
         log_weights, components = self._parts(rows)
-        law = self.law(len(rows))
-        of_weights = law.information(counts + prior * law.pseudo_counts, np.exp(log_weights))
-        _, each = self.component.information(components, inner, prior)
+        of_weights = self.law(len(rows)).information(counts, np.exp(log_weights))
+        _, each = self.component.information(components, inner)
         each = each.reshape(len(rows), self.n_components, *each.shape[1:])
         pairs = zip(of_weights, each, strict=True)
         matrices = [block_diag(first, *blocks) for first, blocks in pairs]

@@ -47,9 +47,9 @@ class NeuralAutoRegression(Standardised):
     common_scale = True
     maximise = None  # has no closed form: `fit` climbs by L-BFGS
 
-    def state_shape(self, n_channels: int):
+    def state_size(self, n_channels: int):
         n_inner = self.n_hidden * (self.order * n_channels + 1)
-        return 1, n_inner + n_channels * (self.n_hidden + 1)
+        return n_inner + n_channels * (self.n_hidden + 1)
 
     def _weights(self, rows):
         """Inner (K, H, q) and outer (K, R, H + 1) weights."""
@@ -119,15 +119,12 @@ class NeuralAutoRegression(Standardised):
         spread = np.einsum("nr,nr->n", signal, gap) - frames.n_channels
         return [*alone(spread[:, None]), (back, frames.design), (signal, h)]
 
-    def information(self, rows: np.ndarray, expected: Any, prior: bool):
+    def information(self, rows: np.ndarray, expected: Any):
         """sum_t m (D'D - residual d2 mean), D the mean's derivative by a state's weights."""
         pairs = zip(rows, expected, strict=True)
         matrices = np.array([self._curvature(row, *part) for row, part in pairs])
-        matrices += prior * self.weight_sd**-2 * np.eye(matrices.shape[1])
         across = 2.0 * self.slopes(rows, expected)  # which go with sigma^-2
         across[:, 0] += [2.0 * frames.n_channels * mass.sum() for frames, mass in expected]
-        if prior:
-            across[0, 0] += 4.0 * self.variance_prior[1] * np.exp(-2.0 * rows[0, 0])
         return across[:, None], matrices
 
     def _curvature(self, row, frames, mass):

@@ -98,6 +98,7 @@ class Moments:
     """
 
     def __init__(self, weights: np.ndarray, frames: Frames, mass: np.ndarray):
+        self.weights = weights
         self._parts = likely(frames, mass)
         self._has_lags = weights.shape[2] > 1
         self.count = mass.T @ frames.seen
@@ -113,6 +114,12 @@ class Moments:
             squares.append(weighted.T @ gap)
             met.append(weighted.T @ frames.design)
         return np.array(squares), np.array(met)
+
+    def moved(self, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same of W + move, without the frames: it rounds where gaps become much smaller."""
+        gram = self.gram[:, 0] if self._has_lags else self.gram[:, :, 0]
+        met = self.met - (move @ gram if self._has_lags else move * gram)
+        return self.squares - move @ self.met.swapaxes(1, 2) - met @ move.swapaxes(1, 2), met
 
     @cached_property
     def gram(self) -> np.ndarray:
