@@ -10,7 +10,6 @@ regression whose errors the fit's leverages bound below the limit are not looked
 
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -134,7 +133,9 @@ class _Search:
             steps[~_are_finite(gradients)] = np.inf
             ends = points - steps
             after = losses.copy()
-            moved = np.flatnonzero(_are_finite(steps) & (self._lengths(steps) > NEAR))
+            moved = np.flatnonzero(
+                _are_finite(steps) & (self.fit.standard_errors_between(steps, 0.0) > NEAR)
+            )
             if moved.size:
                 after[moved] = _or_nan(self._losses, ends[moved], folds[moved], moved.shape)
             last = self._sizes(steps, after - losses) / limit
@@ -183,12 +184,10 @@ class _Search:
         losses = self.derivatives.heldout(points, folds)
         return replace(self.result, folds=folds, losses=losses).fold_losses
 
-    def _lengths(self, moves):
-        return self.fit.standard_errors_between(moves, 0.0)
-
     def _sizes(self, moves, losses):
         """Lengths of moves in standard errors, changes of losses in standard deviations."""
-        sizes = np.array([self._lengths(moves), np.abs(losses) / self.spread])
+        lengths = self.fit.standard_errors_between(moves, 0.0)
+        sizes = np.array([lengths, np.abs(losses) / self.spread])
         return np.where(np.isfinite(sizes), sizes, np.inf)
 
 
@@ -197,11 +196,11 @@ def _or_nan(function, points, folds, shape):
     try:
         return function(points, folds)
     except (LinAlgError, ValueError):  # of some fold: which, is found out one by one
-        values = np.full(shape, np.nan)
-    for row in range(len(folds)):
-        with suppress(LinAlgError, ValueError):
-            values[row] = function(points[[row]], folds[[row]])[0]
-    return values
+        n = len(folds)
+        if n == 1:
+            return np.full(shape, np.nan)
+    each = [slice(row, row + 1) for row in range(n)]
+    return np.concatenate([_or_nan(function, points[i], folds[i], (1, *shape[1:])) for i in each])
 
 
 def _dots(a, b):
@@ -226,38 +225,35 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
     n_folds = len(result.folds)
     if check is None:
         check = check_result(result)
-    flags, gradients, seconds = check, 0, 0.0
-    if isinstance(check, ResultCheck):
-        flags, gradients, seconds = check.unreliable, check.gradients, check.seconds
-    flags = np.asanyarray(flags)
+    flags = np.asanyarray(check.unreliable if isinstance(check, ResultCheck) else check)
     if np.ma.isMaskedArray(flags) or flags.dtype != bool or flags.shape != (n_folds,):
         got = f"{flags.dtype} {flags.shape}"
         raise ValueError(f"the flags must be ({n_folds},) bool, one a fold; got {got}")
     rows = np.flatnonzero(flags)
-    mended = replace(
+    params = result.params.copy()
+    losses = list(result.losses)
+    indefinite = None if result.indefinite is None else result.indefinite.copy()
+    seconds = result.seconds
+    evaluations = Counter(result.evaluations)
+    if isinstance(check, ResultCheck):
+        seconds += check.seconds
+        evaluations += Counter(gradient=check.gradients)
+    if rows.size:
+        refits = exact(result.fit, result.folds[rows])
+        params[rows] = refits.params
+        for row, refitted in zip(rows, refits.losses, strict=True):
+            losses[row] = refitted
+        if indefinite is not None:
+            indefinite[rows] = refits.indefinite
+        seconds += refits.seconds
+        evaluations += refits.evaluations
+    return replace(
         result,
         method=f"{result.method}, {rows.size} folds refitted",
-        seconds=result.seconds + seconds,
-        evaluations=Counter(result.evaluations) + Counter(gradient=gradients),
-        diagnostics={"refitted": flags},
-    )
-    if not rows.size:
-        return mended
-    refits = exact(result.fit, result.folds[rows])
-    params = result.params.copy()
-    params[rows] = refits.params
-    losses = list(result.losses)
-    for row, refitted in zip(rows, refits.losses, strict=True):
-        losses[row] = refitted
-    indefinite = result.indefinite
-    if indefinite is not None:
-        indefinite = indefinite.copy()
-        indefinite[rows] = refits.indefinite
-    return replace(
-        mended,
         params=params,
         losses=losses,
+        seconds=seconds,
+        evaluations=evaluations,
         indefinite=indefinite,
-        seconds=mended.seconds + refits.seconds,
-        evaluations=mended.evaluations + refits.evaluations,
+        diagnostics={"refitted": flags},
     )

@@ -9,9 +9,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ContextDecorator, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -94,7 +94,7 @@ def spread(function: Callable, tasks: Sequence[tuple], prefer: str | None, label
     return list(track(results, label, len(tasks)))
 
 
-class OneThread(ContextDecorator):
+class OneThread:
     """One thread for a library while anyone is inside, counted under a lock: the last one lifts it.
 
     `count()` tells how many threads the library has; `limit()` makes it one and returns what puts
@@ -106,25 +106,22 @@ class OneThread(ContextDecorator):
         self._limit = limit
         self._lock = Lock()
         self._inside = 0
-        self._before = 1
 
-    def n_threads(self) -> int:
-        """How many threads the library may use, or might if nobody were inside."""
-        with self._lock:
-            return self._before if self._inside else self._count()
-
-    def __enter__(self):
+    @contextmanager
+    def inside(self) -> Iterator[int]:
+        """Stay inside; gives how many threads the library would have if nobody were."""
         with self._lock:
             if not self._inside:
                 self._before = self._count()
                 self._restore = self._limit()
             self._inside += 1
-
-    def __exit__(self, *_):
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._restore()
+        try:
+            yield self._before
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._restore()
 
 
 @cache
@@ -141,13 +138,12 @@ one_blas_thread = OneThread(
 
 def blas_for(multiplications: float) -> AbstractContextManager:
     """Put BLAS on one thread where there is less to do than is worth sharing."""
-    return one_blas_thread if multiplications < SHARED else nullcontext()
+    return one_blas_thread.inside() if multiplications < SHARED else nullcontext()
 
 
 def in_blas_threads(function: Callable, pieces: Sequence, label: str = "") -> list:
     """Run `in_threads`, as many as BLAS would use, each calling BLAS alone: for small pieces."""
-    n_threads = one_blas_thread.n_threads()
-    with one_blas_thread:
+    with one_blas_thread.inside() as n_threads:
         return in_threads(function, pieces, n_threads, label)
 
 

@@ -66,7 +66,7 @@ def test_one_thread_is_counted_under_a_lock():
 
     one_thread = parallel.OneThread(lambda: n_threads[0], limit)
 
-    @one_thread
+    @one_thread.inside()
     def work(_):
         time.sleep(0.0005)
         wrong.extend(n for n in n_threads if n != 1)
@@ -99,9 +99,9 @@ def test_the_last_thread_to_leave_lifts_the_limit_on_blas():
     before, first, second = blas_threads(), parallel.blas_for(1.0), parallel.blas_for(1.0)
     first.__enter__()
     second.__enter__()
-    first.__exit__()  # before the second leaves, as two threads may
+    first.__exit__(None, None, None)  # before the second leaves, as two threads may
     assert blas_threads() == {1}
-    second.__exit__()
+    second.__exit__(None, None, None)
     assert blas_threads() == before
 
 

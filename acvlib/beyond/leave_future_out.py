@@ -207,7 +207,8 @@ class _Origins:
             at_end = futures(self.derivatives, self.anchors[end].params, served)
             if i > 0:
                 here = _part(at_end, slice(end - reach[i] + 1))
-                with one_blas_thread:  # threads would wait for each other, a column a parameter
+                # threads would wait for each other, a column a parameter
+                with one_blas_thread.inside():
                     self._between(ends[i - 1], end, before, here)
             before = _part(at_end, slice(end - reach[i], None))
         self.evaluations["pass"] += len(ends)

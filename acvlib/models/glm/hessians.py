@@ -32,7 +32,7 @@ class Point:
         self.model = model
         self.params = params.copy()
         self.standard = model.columns.inward(params)
-        with one_blas_thread:
+        with one_blas_thread.inside():
             self.eta = model.predictors(self.standard)
 
     @cached_property
@@ -50,7 +50,7 @@ class Point:
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
         """That of the losses, in standard params (D,)."""
-        with one_blas_thread:
+        with one_blas_thread.inside():
             return ((self.slope * weights) @ self.model.columns.standard).ravel()
 
     def hessian(self, weights: np.ndarray) -> DenseHessian:

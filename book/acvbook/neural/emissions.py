@@ -76,7 +76,7 @@ def _save(path, trained, text, key):
     write(path, content.getvalue())
 
 
-@one_torch_thread
+@one_torch_thread.inside()
 @torch.no_grad()
 def score(trained, sentences):
     """Emission scores of sentences, a list of (T_n, K) float64."""

@@ -102,7 +102,7 @@ class Siamese(ModelDefaults):
         """F as a float; not for autograd, whose part `derivatives` plays."""
         return self.derivatives.value_and_gradient(params, weights)[0]
 
-    @one_torch_thread
+    @one_torch_thread.inside()
     @torch.no_grad()
     def pair_losses(self, params, fold):
         """loss of every pair inside the fold, (len(fold), len(fold))."""
@@ -143,7 +143,7 @@ class Adam(NamedTuple):
     learning_rate: float = 3e-3
 
 
-@one_torch_thread
+@one_torch_thread.inside()
 def train_siamese(model, training, seed, weights=None):
     """The params (D,): the same seed and weights give the same network, bit for bit.
 

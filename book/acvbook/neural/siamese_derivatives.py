@@ -23,7 +23,7 @@ def jvp(function, point, direction):
         return torch.func.jvp(function, (point,), (direction,))
 
 
-@one_torch_thread
+@one_torch_thread.inside()
 def fold_cross(model, function, params, folds):
     """d/de dfunction/dparams at weights 1 + e (w_o - 1), e = 0, for each fold, (n_folds, D).
 
@@ -44,7 +44,7 @@ class SiameseDerivatives(Derivatives):
 
     matrix_free = True
 
-    @one_torch_thread
+    @one_torch_thread.inside()
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams)."""
         sites = torch.arange(self.n_sites)
@@ -58,7 +58,7 @@ class SiameseDerivatives(Derivatives):
         weighted = self.model.weighted
         return fold_cross(self.model, lambda p, w, _: weighted(p, w, sites), params, folds)
 
-    @one_torch_thread
+    @one_torch_thread.inside()
     def heldout_expansion(self, params, move, fold):
         """`heldout_loss` at params + move, to first order, (len(fold),)."""
         sites = torch.as_tensor(fold)
@@ -100,7 +100,7 @@ class Products:
         """The vectors themselves."""
         return vectors.copy()
 
-    @one_torch_thread
+    @one_torch_thread.inside()
     def multiply(self, vectors, rows):
         """H v of each vector (n, D), for the rows that they belong to."""
         products = np.empty_like(vectors)

@@ -42,7 +42,7 @@ def run_key(text, training):
     return hashlib.sha256(repr((text.name, text.sha256, sizes, training, [])).encode()).hexdigest()
 
 
-@one_torch_thread
+@one_torch_thread.inside()
 def train(text, training):
     """A `Trained` network of the training and validation sentences of a `TaggedText`."""
     vocabulary = Vocabulary.of(text.train, text.tags)

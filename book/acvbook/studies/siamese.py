@@ -60,7 +60,7 @@ def _lambda(damping, products, dim, rng):
     return damping * max(ends) - min(*ends, 0.0)
 
 
-@one_torch_thread
+@one_torch_thread.inside()
 def predicted(model, full, folds):
     """{rung: params (n_folds, D)}, for the network as it is, converged or not.
 
@@ -82,7 +82,7 @@ def predicted(model, full, folds):
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
 
 
-@one_torch_thread
+@one_torch_thread.inside()
 def retrained(model, training, seed, folds):
     """Each fold's network, trained as the full one was: same start, as many steps; (n_folds, D)."""
     jobs = (

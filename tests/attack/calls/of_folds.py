@@ -44,7 +44,7 @@ add(
     "folds.leave_group_out",
     folds.leave_group_out,
     {"labels": THIRDS, "observed": SEEN, "per_fold": 2, "rng": 5},
-    less=f"labels: {NAMES}",
+    less=f"labels: {NAMES}; rng: None",
 )
 add(
     "folds.weights",
