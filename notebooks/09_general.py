@@ -385,7 +385,7 @@ n_draws = {"w2a_standin": 20} if paper else {}
 grid = general_choice.GAMMAS if paper else general_choice.GAMMAS[::3]
 chosen = {}
 for name in small_sets:
-    n = n_draws.get(name, 100 if paper else 3)
+    n = n_draws.get(name, 200 if paper else 3)
     chosen[name] = general_choice.over_draws(fitted[name], sets[name], rng, n, grid)
 pd.concat({key: general_choice.summary(t) for key, t in chosen.items()}).map(
     "{:.3g}".format
