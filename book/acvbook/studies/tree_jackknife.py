@@ -30,7 +30,8 @@ def logistic_sgd(n_features: int, epochs: int) -> CompiledLearner:
         constants=np.array([STEP, float(epochs), AVERAGED]),
         update_kernel=_update,
         loss_kernel=_loss,
-        needs="labels y of 0 and 1",
+        reads_y=True,
+        labels=(0, 1),
     )
 
 
