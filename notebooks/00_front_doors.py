@@ -652,8 +652,8 @@ columns = {"cases": cases, "people": people}
 districts = geopandas.GeoDataFrame(columns, geometry=squares)
 
 # %%
-from acvlib.adapters.maps import neighbours
 from acvlib.models import HiddenMRF
+from acvlib.models.mrf.areas import neighbours
 
 borders = neighbours(districts)
 model = HiddenMRF(districts["cases"], borders, coupling=0.5, exposure=districts["people"])

@@ -490,7 +490,7 @@ for part, (what, *row) in cells.items():
 # head. Areas that share a point of their borders are neighbours; `contiguity="rook"` asks for a stretch.
 #
 # ```python
-# from acvlib.adapters.maps import neighbours
+# from acvlib.models.mrf.areas import neighbours
 #
 # areas = geopandas.read_file("districts.geojson")
 # settings = {"coupling": 0.6, "exposure": areas["people"]}

@@ -44,7 +44,7 @@ APART = {
 EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "pyarrow"}
 NEVER = {"acvbook", "notebooks"}
 # Not even extras: brought by who writes models in them or has maps, and imported by one module.
-BROUGHT = {"jax": "adapters.jax", "torch": "adapters.torch", "shapely": "adapters.maps"}
+BROUGHT = {"jax": "adapters.jax", "torch": "adapters.torch", "shapely": "models.mrf.areas"}
 
 
 def dotted(path):

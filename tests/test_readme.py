@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn_crfsuite import CRF
 
 import acvlib as acv
-from acvlib.adapters.maps import neighbours
+from acvlib.models.mrf.areas import neighbours
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")

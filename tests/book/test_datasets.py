@@ -17,8 +17,8 @@ from acvbook.datasets.mocap import Mocap
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_svmlight_file
 
-from acvlib.adapters.maps import neighbours
 from acvlib.inference import graph
+from acvlib.models.mrf.areas import neighbours
 
 DATA = Path(os.environ.get("ACVLIB_DATA", "/nonexistent"))
 needs_real_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs $ACVLIB_DATA")

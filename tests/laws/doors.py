@@ -19,7 +19,7 @@ from sklearn.model_selection import PredefinedSplit
 
 import acvlib as acv
 from acvlib import models
-from acvlib.adapters.maps import neighbours
+from acvlib.models.mrf.areas import neighbours
 
 from .law import Said
 

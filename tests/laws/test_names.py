@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import acvlib as acv
 from acvlib import models
-from acvlib.adapters.maps import neighbours
+from acvlib.models.mrf.areas import neighbours
 
 from .doors import DOORS, TIGHT, folds_of, on_map, real_frames
 from .law import SEEDS, Refused, ask, cases, hold, refused, same

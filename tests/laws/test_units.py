@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 from hypothesis import strategies as st
 
-from acvlib.adapters import maps
+from acvlib.models.mrf import areas as maps
 
 from .doors import DOORS
 from .law import SEEDS, Said, ask, cases, hold, same

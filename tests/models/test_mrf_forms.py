@@ -13,9 +13,9 @@ from scipy.sparse import coo_matrix, csc_array, csr_matrix
 from scipy.special import logsumexp
 
 import acvlib as acv
-from acvlib.adapters.maps import Islands, neighbours
 from acvlib.inference import graph
 from acvlib.models import HiddenMRF
+from acvlib.models.mrf.areas import Islands, neighbours
 from acvlib.weighting import drop_latents, keep_latents
 
 COUNTS = np.array([1, 9, 12, 2, 0, 8, 3])
@@ -243,7 +243,7 @@ def test_neighbours_of_random_tilings_are_those_of_shapely(seed):
     assert set(touching(cells, rook=True)) <= rook <= queen
 
 
-@pytest.mark.filterwarnings("ignore::acvlib.adapters.maps.Islands")
+@pytest.mark.filterwarnings("ignore::acvlib.models.mrf.areas.Islands")
 @pytest.mark.parametrize(
     ("last", "message"),
     [

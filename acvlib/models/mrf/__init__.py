@@ -22,6 +22,7 @@ from ...inference import graph
 from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
 from ...weighting import FactorWeights, Weights, check, drop_latents, keep_latents, site_weights
+from .areas import neighbours
 from .derivatives import MRFDerivatives
 
 EMPTY = 1e-6  # expected sites or counts of a state up to which its rate is not identified
@@ -94,6 +95,33 @@ class HiddenMRF(ModelDefaults):
         distinct = len(np.unique(weighed))
         check_whole("n_states", self.n_states, 1, distinct, f" of {distinct} distinct counts")
         graph.check_width(self.n_sites, self.edges, self.n_states)
+
+    @classmethod
+    def from_map(
+        cls,
+        areas: Any,
+        counts: str,
+        coupling: float,
+        n_states: int = 2,
+        exposure: Any = 1.0,
+        contiguity: str = "queen",
+        **settings: Any,
+    ) -> "HiddenMRF":
+        """Return the model of the areas of a GeoDataFrame, or of a file that geopandas reads.
+
+        counts, exposure: names of columns; or exposure by area, as is sample_weight. contiguity,
+        and what is refused: as in `areas.neighbours`.
+        """
+        if not hasattr(areas, "geometry"):
+            from geopandas import read_file
+
+            areas = read_file(areas)
+        columns = [name for name in (counts, exposure) if isinstance(name, str)]
+        if lacking := [name for name in columns if name not in areas]:
+            raise ValueError(f"no column {lacking[0]!r}; there are {', '.join(map(str, areas))}")
+        exposure = areas[exposure] if isinstance(exposure, str) else exposure
+        edges = neighbours(areas, contiguity)
+        return cls(areas[counts], edges, coupling, n_states, exposure=exposure, **settings)
 
     @property
     def n_sites(self) -> int:

@@ -7,7 +7,7 @@ import shapely
 
 import acvlib as acv
 from acvlib import models, weighting
-from acvlib.adapters.maps import neighbours
+from acvlib.models.mrf.areas import neighbours
 
 from .. import inputs as odd
 from .call import Draw, N, add, close, dyadic, table

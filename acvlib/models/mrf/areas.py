@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_choice
+from ...checks import check_choice
 
 SAME = 1e-6  # of the extent of an area, within which it touches what is larger
 ROUNDING = 2e-15  # of a coordinate: eight units in the last place
