@@ -19,18 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from ...check import refit_unreliable
 from ...declared import declared
+from ...methods.exact import exact
 from ...models import FAMILIES, GLM, LinearChainCRF
 from ...models.glm.families import Multinomial
 from ...parallel import pieces
-from ...results import AResult, CVResult
+from ...results import TOLERANCE, AResult, CVResult
+from ...solvers.inverse import DenseFolds
+from ...solvers.lockstep import Inverse
 from .chains import Chain
 from .regressions import Regression
 from .verified import SIDES, UNIT, UP, NotCertified, excess, gamma
 
 FEW = 32  # params up to which a Hessian of a fold's own costs less than a refit
-TRIED = 10  # of so many folds one is looked at before all are
+MOVES = 30  # of a fold towards its refit, each of which takes a gradient,
+SLOW = 0.7  # unless one leaves more of its length than that
 STEPS = 4  # of Newton's method from a fold's params, until R nu is
 FAR = 0.05  # at most
 
@@ -96,14 +99,10 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
         search.by_hessians()
     elif isinstance(search.problem, Regression) and result.folds.sizes.max() == 1:
         search.by_leverages()
-    rows = search.open
-    first = rows[::TRIED]
-    search.look(first)
-    if not complete or np.isfinite(search.errors[first]).any():  # otherwise refits are cheaper
-        search.look(np.setdiff1d(rows, first))
+    search.look(complete)
     if complete and np.isinf(search.errors).any():
         search.refit()
-        search.look(search.open)
+        search.look(False)
         search.by_hessians()
         if left := np.flatnonzero(np.isinf(search.errors)).tolist():
             why = [f"{fold} (R nu = {search.reach[fold]:.3g})" for fold in left[:5]]
@@ -135,15 +134,19 @@ class _Search:
 
     def __init__(self, result: CVResult):
         n = len(result.folds)
+        self.result = result
         self.problem: Any = _problem(result.fit)
         self.errors = np.full(n, np.inf)
         self.reach, self.kept = np.full((2, n), np.nan)
         self.refitted = np.zeros(n, bool)
-        self._take(result)
+        self.params = np.array(result.params)
+        self.points, self.slack = self.problem.inward(self.params)
 
-    def _take(self, result):
-        self.result = result
-        self.points, self.slack = self.problem.inward(result.params)
+    def _move(self, rows, params):
+        """Take params of some folds, of which nothing is proved yet."""
+        self.errors[rows] = np.inf
+        self.params[rows] = params
+        self.points[rows], self.slack[rows] = self.problem.inward(params)
 
     @property
     def open(self) -> np.ndarray:
@@ -167,19 +170,47 @@ class _Search:
         """Put balls around Newton steps from the fit, of folds of one row each."""
         self._keep(slice(None), *self.problem.single_rows(self.points, self.result.folds))
 
-    def look(self, rows: np.ndarray) -> None:
-        """Put balls around the params of some folds, by their gradients and the fit's Hessian."""
+    def look(self, complete: bool) -> None:
+        """Put balls around the params of open folds, by their gradients and the fit's Hessian.
+
+        complete: refit those without a bound, from there; what is slow is left.
+        """
+        rows = self.open
+        for part in pieces(len(rows), self.problem.together):
+            self._look(rows[part], complete)
+
+    def _look(self, rows, complete):
+        """Look at folds, and after each quasi-Newton step at those that go on."""
         problem = self.problem
-        for part in pieces(len(rows), problem.together):
-            few = rows[part]
-            gradients, noise, drifts = problem.gradients(self.points[few], self.result.folds[few])
-            lengths = UP * (problem.whole.dual(gradients) + noise)
+        folds = self.result.folds[rows]
+        on = np.arange(len(rows))
+        gradients = np.zeros(self.points[rows].shape)
+        before = np.full(len(rows), np.inf)
+        inverse = None
+        for _ in range(MOVES if complete else 1):
+            few = rows[on]
+            now, noise, drifts = problem.gradients(self.points[few], folds[on])
+            lengths = UP * (problem.whole.dual(now) + noise)
             near = problem.rate * lengths * np.exp(drifts) < 1.0
             new = few[np.isnan(self.kept[few]) & near]
             if new.size:
                 self.kept[new] = problem.kept(self.result.folds[new])
             share = np.exp(-drifts) * np.nan_to_num(self.kept[few])
             self._keep(few, lengths, lengths, np.maximum(share, problem.floor))
+            if inverse:
+                inverse.mend(on, moves, now - gradients[on], len(rows))
+            gradients[on] = now
+            far = self.refitted[few] & (lengths > TOLERANCE + 2.0 * noise)
+            self.errors[few[far]] = np.inf  # a refit is one where a bound is near its rounding
+            going = np.isinf(self.errors[few]) & (lengths <= SLOW * before[on])
+            before[on] = lengths
+            on = on[going]
+            if not (complete and on.size):
+                break
+            self.refitted[rows[on]] = True
+            inverse = inverse or Inverse(DenseFolds(problem.near(folds)))
+            moves = -inverse.multiply(gradients[on], on)
+            self._move(rows[on], self.params[rows[on]] + problem.outward(moves))
 
     def by_hessians(self) -> None:
         """Put balls around Newton steps of open folds, by gradients and Hessians of their own."""
@@ -206,13 +237,32 @@ class _Search:
                     break
 
     def refit(self) -> None:
-        """Refit the folds without a bound."""
-        self.refitted = np.isinf(self.errors)
-        self._take(refit_unreliable(self.result, self.refitted))
+        """Refit the folds without a bound from the fit."""
+        rows = np.flatnonzero(np.isinf(self.errors))
+        self.refitted[rows] = True
+        self._move(rows, exact(self.result.fit, self.result.folds[rows]).params)
+
+    def _mended(self):
+        """The result, with the refits that were needed."""
+        result = self.result
+        rows = np.flatnonzero(self.refitted)
+        if not rows.size:
+            return result
+        losses = list(result.losses)
+        of_rows = result.fit.derivatives.heldout(self.params[rows], result.folds[rows])
+        for row, own in zip(rows, of_rows, strict=True):
+            losses[row] = own
+        return replace(
+            result,
+            method=f"{result.method}, {rows.size} folds refitted",
+            params=self.params,
+            losses=losses,
+            diagnostics={"refitted": self.refitted},
+        )
 
     def certificate(self) -> Certificate:
         """What is known by now."""
-        result = self.result
+        result = self._mended()
         errors = np.where(np.isinf(self.errors), np.inf, self.errors + self.slack)
         ends = self.problem.losses(result.params, errors, result.folds)
         wider = gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds

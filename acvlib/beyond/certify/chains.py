@@ -75,12 +75,19 @@ class Chain:
         terms = self._terms(point, gradient, weights)
         return matrix, self.model.ridge + 2.0 * (longest + 1) * terms, 4.0 * self._error(point)
 
+    def near(self, folds: Folds) -> np.ndarray:
+        """Each fold's Hessian at the fit, (n, D, D)."""
+        whole = DenseHessian(self.matrix[0])
+        return self.derivatives.fold_hessians(self.at, folds, 0.0, whole).matrices
+
+    def outward(self, moves: np.ndarray) -> np.ndarray:
+        """Moves (n, D), as they are."""
+        return moves
+
     def kept(self, folds: Folds) -> np.ndarray:
         """What share of the fit's curvature each fold keeps there."""
-        matrix, terms, error = self.matrix
-        whole = DenseHessian(matrix)
-        matrices = self.derivatives.fold_hessians(self.at, folds, 0.0, whole).matrices
-        return np.array([self.whole.share(each, terms, 3.0 * error) for each in matrices])
+        _, terms, error = self.matrix
+        return np.array([self.whole.share(each, terms, 3.0 * error) for each in self.near(folds)])
 
     def hessian(self, point: np.ndarray, fold: Folds) -> tuple:
         """A fold's own, as `Metric` takes it."""

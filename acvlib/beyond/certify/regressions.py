@@ -42,7 +42,7 @@ class Regression:
         units = self.whole.units.reshape(self.q, dim).sum(axis=0)
         self.tiles = pieces(n, 1 + TILE // len(self.at))
         self.bent = np.concatenate([np.abs(self.z[rows]) @ units for rows in self.tiles])
-        self.together = 1 + AT_ONCE // (self.q * n)
+        self.together = 1 + AT_ONCE // max(self.q * n, len(self.at) ** 2)
         self._leverages = np.full((n, self.q, self.q), np.nan)
 
     def inward(self, params: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -112,12 +112,20 @@ class Regression:
         """R in standard errors."""
         return self.spreads[self.model.observed].max()
 
+    def near(self, folds: Folds) -> np.ndarray:
+        """Each fold's Hessian at the fit, (n, D, D)."""
+        less = [gram(self.z[fold], self.point.curvature[fold]) for fold in folds]
+        return self.matrix[0] - np.array(less)
+
+    def outward(self, moves: np.ndarray) -> np.ndarray:
+        """Moves (n, D) of the params of x."""
+        return self.model.columns.outward(moves)
+
     def kept(self, folds: Folds) -> np.ndarray:
         """What share of the fit's curvature each fold keeps there: 1 - |C L| of single rows."""
         if folds.sizes.max() > 1:
-            matrix, terms, error = self.matrix
-            less = (gram(self.z[fold], self.point.curvature[fold]) for fold in folds)
-            return np.array([self.whole.share(matrix - each, terms, 3.0 * error) for each in less])
+            _, terms, error = self.matrix
+            return np.array([self.whole.share(each, terms, 3.0 * error) for each in self.near(folds)])
         sites = folds.omitted.sites
         leverages = self.leverages[sites]
         both = self.point.curvature[sites] @ leverages
