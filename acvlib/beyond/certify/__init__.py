@@ -33,7 +33,7 @@ from .verified import SIDES, UNIT, UP, NotCertified, excess, gamma
 
 FEW = 32  # params up to which a Hessian of a fold's own costs less than a refit
 MOVES = 30  # of a fold towards its refit, each of which takes a gradient,
-SLOW = 0.7  # unless one leaves more of its length than that
+SLOW = 0.8  # unless one leaves more of its length than that
 STEPS = 4  # of Newton's method from a fold's params, until R nu is
 FAR = 0.05  # at most
 
@@ -101,6 +101,7 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
         search.by_leverages()
     search.look(complete)
     if complete and np.isinf(search.errors).any():
+        search.settle()
         search.refit()
         search.look(False)
         search.by_hessians()
@@ -179,8 +180,11 @@ class _Search:
         for part in pieces(len(rows), self.problem.together):
             self._look(rows[part], complete)
 
-    def _look(self, rows, complete):
-        """Look at folds, and after each quasi-Newton step at those that go on."""
+    def _look(self, rows, complete, centre=None, matrices=None):
+        """Look at folds, and after each quasi-Newton step at those that go on.
+
+        `kept` is of the Hessian at the centre, of which `matrices` are the folds'.
+        """
         problem = self.problem
         folds = self.result.folds[rows]
         on = np.arange(len(rows))
@@ -189,7 +193,7 @@ class _Search:
         inverse = None
         for _ in range(MOVES if complete else 1):
             few = rows[on]
-            now, noise, drifts = problem.gradients(self.points[few], folds[on])
+            now, noise, drifts = problem.gradients(self.points[few], folds[on], centre)
             lengths = UP * (problem.whole.dual(now) + noise)
             near = problem.rate * lengths * np.exp(drifts) < 1.0
             new = few[np.isnan(self.kept[few]) & near]
@@ -197,7 +201,7 @@ class _Search:
                 self.kept[new] = problem.kept(self.result.folds[new])
             share = np.exp(-drifts) * np.nan_to_num(self.kept[few])
             self._keep(few, lengths, lengths, np.maximum(share, problem.floor))
-            if inverse:
+            if inverse is not None:
                 inverse.mend(on, moves, now - gradients[on], len(rows))
             gradients[on] = now
             far = self.refitted[few] & (lengths > TOLERANCE + 2.0 * noise)
@@ -208,7 +212,8 @@ class _Search:
             if not (complete and on.size):
                 break
             self.refitted[rows[on]] = True
-            inverse = inverse or Inverse(DenseFolds(problem.near(folds)))
+            if inverse is None:
+                inverse = Inverse(DenseFolds(problem.near(folds) if centre is None else matrices))
             moves = -inverse.multiply(gradients[on], on)
             self._move(rows[on], self.params[rows[on]] + problem.outward(moves))
 
@@ -236,10 +241,26 @@ class _Search:
                 if not FAR < self.reach[row] < np.inf:
                     break
 
+    def settle(self) -> None:
+        """Refit open folds on, by Hessians of their own."""
+        for row in self.open:
+            for _ in range(STEPS):
+                point = self.points[[row]].copy()
+                matrix, *errors = self.problem.hessian(point[0], self.result.folds[[row]])
+                self.kept[row] = self.problem.whole.share(matrix, *errors)
+                if not self.kept[row]:
+                    break
+                self._look(np.array([row]), True, point, matrix[None])
+                if np.isfinite(self.errors[row]):
+                    break
+
     def refit(self) -> None:
         """Refit the folds without a bound from the fit."""
         rows = np.flatnonzero(np.isinf(self.errors))
+        if not rows.size:
+            return
         self.refitted[rows] = True
+        self.kept[rows] = np.nan
         self._move(rows, exact(self.result.fit, self.result.folds[rows]).params)
 
     def _mended(self):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...folds import Folds
+from ...models.crf.derivatives import SPREAD
 from ...solvers.inverse import DenseHessian
 from .verified import UNIT, UP, Metric, choices_range, gamma
 
@@ -47,15 +48,22 @@ class Chain:
         """(params as they are, 0: nothing is lost by that)."""
         return params, np.zeros(len(params))
 
+    def _widths(self, points):
+        """The largest difference in each block of points (n, D), (3, n)."""
+        return np.array([np.ptp(points[:, block], axis=1) for block in self.blocks])
+
     def _range(self, widths):
         """The range of a sum of features of each sentence (..., N), by that of each block."""
-        first, link, last = (np.asarray(width)[..., None] for width in widths)
+        first, link, last = widths[..., None]
         return UP * (first + (self.lengths - 1) * link + last)
 
-    def _error(self, points):
-        """The relative error of posteriors at points (..., D): of scores, K and T at each of T."""
+    def _error(self, points, power=2):
+        """The relative error of posteriors at points (..., D): of scores, K and T at each of T.
+
+        Power 1: of products of messages from both sides, in which each token is met once.
+        """
         scores = sum(np.abs(points[..., block]).max(axis=-1) for block in self.blocks)
-        longest = 8.0 * UNIT * self.lengths.max() ** 2
+        longest = 8.0 * UNIT * float(self.lengths.max()) ** power
         return longest * (self.steepest + scores) + gamma(2 * self.lengths.sum())
 
     def _terms(self, points, gradients, weights):
@@ -94,14 +102,15 @@ class Chain:
         (matrix,) = self.derivatives.fold_hessians(point[None], fold).matrices
         return self._with_errors(point, matrix)
 
-    def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
-        """(g (n, D), its errors, how far scores moved apart from the fit) of folds."""
+    def gradients(self, points: np.ndarray, folds: Folds, centre: Any = None) -> tuple:
+        """(g (n, D), its errors, how far scores moved apart from centre, or the fit) of folds."""
         _, gradients = self.derivatives.fold_gradients(points, folds, values=False)
         terms = self._terms(points, gradients, np.ones(len(self.lengths)))
-        noise = self._error(points) * (terms @ self.whole.units)
-        moves = points - self.at
-        widths = [np.ptp(moves[:, block], axis=1) for block in self.blocks]
-        return gradients, UP * noise, self._range(widths).max(axis=1)
+        by_products = self._widths(points).max(axis=0) <= SPREAD
+        noise = np.where(by_products, self._error(points, 1), self._error(points))
+        noise *= terms @ self.whole.units
+        moves = points - (self.at if centre is None else centre)
+        return gradients, UP * noise, self._range(self._widths(moves)).max(axis=1)
 
     def losses(self, params: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
         """Ends (2, .) of the scored sentences' losses, end to end, within radii of params."""

@@ -142,17 +142,18 @@ class Regression:
         curvature[fold[0]] = 0.0
         return self._with_errors(point, gram(self.z, curvature) + np.diag(self.ridge))
 
-    def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
-        """(g (n, D), its errors, how far scores moved from the fit (apart)) of folds."""
+    def gradients(self, points: np.ndarray, folds: Folds, centre: Any = None) -> tuple:
+        """(g (n, D), its errors, how far scores moved (apart) from centre, or the fit) of folds."""
         model = self.model
         eta = model.predictors(points)
         slopes = model.family.slope(eta, model.responses) * model.sample_weight
-        apart = model.family.apart(eta - self.point.eta) * model.observed
+        start = self.point.eta if centre is None else model.predictors(centre)
+        apart = model.family.apart(eta - start) * model.observed
         for slope, drift, fold in zip(slopes, apart, folds, strict=True):
             slope[:, fold] = 0.0
             drift[fold] = 0.0
         doubts = self._doubt(points)
-        drifts = apart.max(axis=1) + 4.0 * (doubts + self._doubt(self.at))
+        drifts = apart.max(axis=1) + 4.0 * (doubts + self._doubt(self.at if centre is None else centre))
         pulls = self.ridge * points
         noise = self._noise(doubts, model.sample_weight * self._sizes(eta), pulls)
         return (slopes @ self.z).reshape(points.shape) + pulls, noise, UP * drifts
