@@ -34,8 +34,9 @@ from .verified import SIDES, UNIT, UP, NotCertified, excess, gamma
 FEW = 32  # params up to which a Hessian of a fold's own costs less than a refit
 MOVES = 30  # of a fold towards its refit, each of which takes a gradient,
 SLOW = 0.8  # unless one leaves more of its length than that
-STEPS = 4  # of Newton's method from a fold's params, until R nu is
-FAR = 0.05  # at most
+HESSIANS = 4  # Hessians of a fold's own on that way
+EASE = 1e-9  # of the fit's diagonal, so that no such step is beyond bounds
+CLOSE = 0.01  # of the way from there: how near to the refit it ends at most
 
 
 @dataclass(frozen=True)
@@ -95,21 +96,21 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
         near to a singular one; or, if `complete`, a fold without a bound.
     """
     search = _Search(result)
+    problem = search.problem
     if sharp:
-        search.by_hessians()
-    elif isinstance(search.problem, Regression) and result.folds.sizes.max() == 1:
-        search.by_leverages()
-    search.look(complete)
-    if complete and np.isinf(search.errors).any():
+        search.settle()
+    elif isinstance(problem, Regression) and result.folds.sizes.max() == 1:
+        search.keep(slice(None), *problem.single_rows(search.points, result.folds))
+    search.refits = complete
+    search.look()
+    if complete:
         search.settle()
         search.refit()
-        search.look(False)
-        search.by_hessians()
         if left := np.flatnonzero(np.isinf(search.errors)).tolist():
             why = [f"{fold} (R nu = {search.reach[fold]:.3g})" for fold in left[:5]]
             raise NotCertified(f"{len(left)} refits have no finite bound: folds {', '.join(why)}")
-    elif len(search.problem.at) <= FEW:
-        search.by_hessians()
+    elif len(problem.at) <= FEW:
+        search.settle()
     return search.certificate()
 
 
@@ -131,7 +132,12 @@ def _problem(fit):
 
 
 class _Search:
-    """Distances of all folds' params from their refits, as far as they are known."""
+    """Points on the way from folds' params to their refits, and how far they are, if it is known.
+
+    refits: whether folds that move are refitted, or are bounded by their way.
+    """
+
+    refits = False
 
     def __init__(self, result: CVResult):
         n = len(result.folds)
@@ -139,59 +145,76 @@ class _Search:
         self.problem: Any = _problem(result.fit)
         self.errors = np.full(n, np.inf)
         self.reach, self.kept = np.full((2, n), np.nan)
-        self.refitted = np.zeros(n, bool)
+        self.moved, self.refitted, self.ended = np.zeros((3, n), bool)
         self.params = np.array(result.params)
-        self.points, self.slack = self.problem.inward(self.params)
-
-    def _move(self, rows, params):
-        """Take params of some folds, of which nothing is proved yet."""
-        self.errors[rows] = np.inf
-        self.params[rows] = params
-        self.points[rows], self.slack[rows] = self.problem.inward(params)
+        self.points, _ = self.problem.inward(self.params)
 
     @property
     def open(self) -> np.ndarray:
-        """The folds without a bound whose params are finite."""
-        rows = np.flatnonzero(np.isinf(self.errors))
-        return rows[np.isfinite(self.points[rows]).all(axis=1)]
+        """The folds without a bound, and refits that have not ended."""
+        return np.flatnonzero(np.isinf(self.errors) | self.refitted & ~self.ended)
 
-    def _keep(self, rows, residual, gradient, share, away=0.0):
-        """Take bounds, where smaller, around points away from some that solve Newton's equation.
+    def keep(self, rows: Any, residual: Any, gradient: Any, share: Any) -> None:
+        """Take bounds, where smaller, around points that miss Newton steps by a residual.
 
-        They do but for a residual, which is a length like the gradient in that equation and away,
-        whose Hessian is at least a share of the fit's.
+        Gradient is a length; the Hessian is at least a share of the fit's.
         """
         root = np.sqrt(share)
         nu = UP * gradient / root
         self.reach[rows] = UP * self.problem.rate * nu / root
-        errors = away + UP * (excess(self.reach[rows]) * nu + residual / root) / root
+        errors = UP * (excess(self.reach[rows]) * nu + residual / root) / root
         self.errors[rows] = np.fmin(self.errors[rows], errors)
 
-    def by_leverages(self) -> None:
-        """Put balls around Newton steps from the fit, of folds of one row each."""
-        self._keep(slice(None), *self.problem.single_rows(self.points, self.result.folds))
-
-    def look(self, complete: bool) -> None:
-        """Put balls around the params of open folds, by their gradients and the fit's Hessian.
-
-        complete: refit those without a bound, from there; what is slow is left.
-        """
+    def look(self) -> None:
+        """Put balls around open folds by the fit's Hessian, and refit what has none on from there."""
         rows = self.open
+        rows = rows[np.isfinite(self.points[rows]).all(axis=1)]
         for part in pieces(len(rows), self.problem.together):
-            self._look(rows[part], complete)
+            self._follow(rows[part], MOVES if self.refits else 0)
 
-    def _look(self, rows, complete, centre=None, matrices=None):
+    def settle(self) -> None:
+        """Follow open folds to their refits by Hessians of their own."""
+        for row in self.open:
+            self.moved[row] = True
+            for _ in range(HESSIANS):
+                centre = self.points[[row]].copy()
+                matrix, *errors = self.problem.hessian(centre[0], self.result.folds[[row]])
+                self.kept[row] = self.problem.whole.share(matrix, *errors)
+                if not self.kept[row]:
+                    break
+                self._follow(np.array([row]), MOVES, centre, matrix[None])
+                if self.ended[row]:
+                    break
+
+    def refit(self) -> None:
+        """Refit the folds that are still open from the fit."""
+        rows = self.open
+        if rows.size:
+            self.kept[rows] = np.nan
+            self._move(rows, exact(self.result.fit, self.result.folds[rows]).params)
+            self.look()
+            self.settle()
+
+    def _move(self, rows, params):
+        """Take other params of folds, of which nothing is proved yet."""
+        self.moved[rows] = True
+        self.refitted[rows] = self.refits
+        self.errors[rows] = np.inf
+        self.params[rows] = params
+        self.points[rows], _ = self.problem.inward(params)
+
+    def _follow(self, rows, moves, centre=None, matrices=None):
         """Look at folds, and after each quasi-Newton step at those that go on.
 
-        `kept` is of the Hessian at the centre, of which `matrices` are the folds'.
+        kept is of Hessians at the centre, or the fit, which matrices are the folds' own of.
         """
         problem = self.problem
         folds = self.result.folds[rows]
         on = np.arange(len(rows))
-        gradients = np.zeros(self.points[rows].shape)
         before = np.full(len(rows), np.inf)
-        inverse = None
-        for _ in range(MOVES if complete else 1):
+        gradients = np.zeros(self.points[rows].shape)
+        inverse = step = None
+        for left in reversed(range(moves + 1)):
             few = rows[on]
             now, noise, drifts = problem.gradients(self.points[few], folds[on], centre)
             lengths = UP * (problem.whole.dual(now) + noise)
@@ -200,92 +223,50 @@ class _Search:
             if new.size:
                 self.kept[new] = problem.kept(self.result.folds[new])
             share = np.exp(-drifts) * np.nan_to_num(self.kept[few])
-            self._keep(few, lengths, lengths, np.maximum(share, problem.floor))
-            if inverse is not None:
-                inverse.mend(on, moves, now - gradients[on], len(rows))
+            self.keep(few, lengths, lengths, np.maximum(share, problem.floor))
+            goal = TOLERANCE
+            if centre is not None:
+                goal = np.fmin(goal, CLOSE * problem.whole.length(self.points[few] - centre))
+            self.ended[few] = np.isfinite(self.errors[few]) & (lengths <= goal + 2.0 * noise)
+            going = np.isinf(self.errors[few]) | self.moved[few] & ~self.ended[few]
+            going &= lengths <= SLOW * before[on]
+            if inverse is None:
+                if not (left and going.any()):
+                    break
+                eased = problem.near(folds) if centre is None else matrices
+                inverse = Inverse(DenseFolds(eased + EASE * np.diag(problem.matrix[0].diagonal())))
+            else:
+                inverse.mend(on, step, now - gradients[on], len(rows))
             gradients[on] = now
-            far = self.refitted[few] & (lengths > TOLERANCE + 2.0 * noise)
-            self.errors[few[far]] = np.inf  # a refit is one where a bound is near its rounding
-            going = np.isinf(self.errors[few]) & (lengths <= SLOW * before[on])
             before[on] = lengths
             on = on[going]
-            if not (complete and on.size):
+            if not (left and on.size):
                 break
-            self.refitted[rows[on]] = True
-            if inverse is None:
-                inverse = Inverse(DenseFolds(problem.near(folds) if centre is None else matrices))
-            moves = -inverse.multiply(gradients[on], on)
-            self._move(rows[on], self.params[rows[on]] + problem.outward(moves))
-
-    def by_hessians(self) -> None:
-        """Put balls around Newton steps of open folds, by gradients and Hessians of their own."""
-        whole = self.problem.whole
-        for row in self.open:
-            fold = self.result.folds[[row]]
-            point = self.points[[row]]
-            for _ in range(STEPS):
-                gradient, noise, _ = self.problem.gradients(point, fold)
-                matrix, terms, error = self.problem.hessian(point[0], fold)
-                share = whole.share(matrix, terms, error)
-                if not share:
-                    break
-                step = np.linalg.solve(matrix, gradient[0])[None]
-                point = point - step
-                sizes = np.sqrt(np.maximum(terms, np.diag(matrix)))
-                lost = (error + gamma(2 * len(sizes))) * (np.abs(step) @ sizes) * sizes
-                lost = noise + (lost + gamma(8) * np.abs(gradient)) @ whole.units
-                residual = whole.dual(gradient - step @ matrix) + lost
-                away = whole.length(self.points[[row]] - point)
-                away += 4.0 * UNIT * (np.abs(point) @ whole.sides)
-                self._keep([row], residual, whole.dual(gradient) + noise, share, away)
-                if not FAR < self.reach[row] < np.inf:
-                    break
-
-    def settle(self) -> None:
-        """Refit open folds on, by Hessians of their own."""
-        for row in self.open:
-            for _ in range(STEPS):
-                point = self.points[[row]].copy()
-                matrix, *errors = self.problem.hessian(point[0], self.result.folds[[row]])
-                self.kept[row] = self.problem.whole.share(matrix, *errors)
-                if not self.kept[row]:
-                    break
-                self._look(np.array([row]), True, point, matrix[None])
-                if np.isfinite(self.errors[row]):
-                    break
-
-    def refit(self) -> None:
-        """Refit the folds without a bound from the fit."""
-        rows = np.flatnonzero(np.isinf(self.errors))
-        if not rows.size:
-            return
-        self.refitted[rows] = True
-        self.kept[rows] = np.nan
-        self._move(rows, exact(self.result.fit, self.result.folds[rows]).params)
-
-    def _mended(self):
-        """The result, with the refits that were needed."""
-        result = self.result
-        rows = np.flatnonzero(self.refitted)
-        if not rows.size:
-            return result
-        losses = list(result.losses)
-        of_rows = result.fit.derivatives.heldout(self.params[rows], result.folds[rows])
-        for row, own in zip(rows, of_rows, strict=True):
-            losses[row] = own
-        return replace(
-            result,
-            method=f"{result.method}, {rows.size} folds refitted",
-            params=self.params,
-            losses=losses,
-            diagnostics={"refitted": self.refitted},
-        )
+            step = -inverse.multiply(gradients[on], on)
+            self._move(rows[on], self.params[rows[on]] + problem.outward(step))
 
     def certificate(self) -> Certificate:
         """What is known by now."""
-        result = self._mended()
-        errors = np.where(np.isinf(self.errors), np.inf, self.errors + self.slack)
-        ends = self.problem.losses(result.params, errors, result.folds)
+        result, problem = self.result, self.problem
+        if rows := np.flatnonzero(self.refitted).tolist():
+            losses = list(result.losses)
+            of_rows = result.fit.derivatives.heldout(self.params[rows], result.folds[rows])
+            for row, own in zip(rows, of_rows, strict=True):
+                losses[row] = own
+            result = replace(
+                result,
+                method=f"{result.method}, {len(rows)} folds refitted",
+                params=np.where(self.refitted[:, None], self.params, result.params),
+                losses=losses,
+                diagnostics={"refitted": self.refitted},
+            )
+        points, slack = problem.inward(result.params)
+        way = points - self.points
+        far = way.any(axis=1)
+        slack[far] += problem.whole.length(way[far])
+        slack[far] += 4.0 * UNIT * (np.abs(way[far]) @ problem.whole.sides)
+        errors = np.fmin(UP * (self.errors + slack), np.inf)
+        ends = problem.losses(result.params, errors, result.folds)
         wider = gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds
         ends += SIDES * wider
         unknown = np.repeat(np.isinf(errors), result.folds.scored.sizes)

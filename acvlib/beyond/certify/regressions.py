@@ -125,7 +125,9 @@ class Regression:
         """What share of the fit's curvature each fold keeps there: 1 - |C L| of single rows."""
         if folds.sizes.max() > 1:
             _, terms, error = self.matrix
-            return np.array([self.whole.share(each, terms, 3.0 * error) for each in self.near(folds)])
+            return np.array(
+                [self.whole.share(each, terms, 3.0 * error) for each in self.near(folds)]
+            )
         sites = folds.omitted.sites
         leverages = self.leverages[sites]
         both = self.point.curvature[sites] @ leverages
@@ -153,7 +155,9 @@ class Regression:
             slope[:, fold] = 0.0
             drift[fold] = 0.0
         doubts = self._doubt(points)
-        drifts = apart.max(axis=1) + 4.0 * (doubts + self._doubt(self.at if centre is None else centre))
+        drifts = apart.max(axis=1) + 4.0 * (
+            doubts + self._doubt(self.at if centre is None else centre)
+        )
         pulls = self.ridge * points
         noise = self._noise(doubts, model.sample_weight * self._sizes(eta), pulls)
         return (slopes @ self.z).reshape(points.shape) + pulls, noise, UP * drifts
