@@ -144,7 +144,7 @@ class _Search:
         self.result = result
         self.problem: Any = _problem(result.fit)
         self.errors = np.full(n, np.inf)
-        self.reach, self.kept = np.full((2, n), np.nan)
+        self.reach = np.full(n, np.nan)
         self.moved, self.refitted, self.ended = np.zeros((3, n), bool)
         self.params = np.array(result.params)
         self.points, _ = self.problem.inward(self.params)
@@ -179,18 +179,15 @@ class _Search:
             for _ in range(HESSIANS):
                 centre = self.points[[row]].copy()
                 matrix, *errors = self.problem.hessian(centre[0], self.result.folds[[row]])
-                self.kept[row] = self.problem.whole.share(matrix, *errors)
-                if not self.kept[row]:
-                    break
-                self._follow(np.array([row]), MOVES, centre, matrix[None])
-                if self.ended[row]:
+                share = self.problem.whole.share(matrix, *errors)
+                self._follow(np.array([row]), MOVES if share else 0, share, centre, matrix[None])
+                if self.ended[row] or not share:
                     break
 
     def refit(self) -> None:
         """Refit the folds that are still open from the fit."""
         rows = self.open
         if rows.size:
-            self.kept[rows] = np.nan
             self._move(rows, exact(self.result.fit, self.result.folds[rows]).params)
             self.look()
             self.settle()
@@ -203,26 +200,27 @@ class _Search:
         self.params[rows] = params
         self.points[rows], _ = self.problem.inward(params)
 
-    def _follow(self, rows, moves, centre=None, matrices=None):
+    def _follow(self, rows, moves, share=np.nan, centre=None, matrices=None):
         """Look at folds, and after each quasi-Newton step at those that go on.
 
-        kept is of Hessians at the centre, or the fit, which matrices are the folds' own of.
+        Their Hessians at the centre, or the fit, are matrices, at least a share of the fit's.
         """
         problem = self.problem
         folds = self.result.folds[rows]
         on = np.arange(len(rows))
         before = np.full(len(rows), np.inf)
         gradients = np.zeros(self.points[rows].shape)
+        kept = np.full(len(rows), share)
         inverse = step = None
         for left in reversed(range(moves + 1)):
             few = rows[on]
             now, noise, drifts = problem.gradients(self.points[few], folds[on], centre)
             lengths = UP * (problem.whole.dual(now) + noise)
             near = problem.rate * lengths * np.exp(drifts) < 1.0
-            new = few[np.isnan(self.kept[few]) & near]
+            new = on[np.isnan(kept[on]) & near]
             if new.size:
-                self.kept[new] = problem.kept(self.result.folds[new])
-            share = np.exp(-drifts) * np.nan_to_num(self.kept[few])
+                kept[new] = problem.kept(folds[new])
+            share = np.exp(-drifts) * np.nan_to_num(kept[on])
             self.keep(few, lengths, lengths, np.maximum(share, problem.floor))
             goal = TOLERANCE
             if centre is not None:
