@@ -166,7 +166,7 @@ class _Search:
         self.errors[rows] = np.fmin(self.errors[rows], errors)
 
     def look(self) -> None:
-        """Put balls around open folds by the fit's Hessian, and refit what has none on from there."""
+        """Put balls around open folds by the fit's Hessian, and refit what has none on."""
         rows = self.open
         rows = rows[np.isfinite(self.points[rows]).all(axis=1)]
         for part in pieces(len(rows), self.problem.together):
