@@ -145,7 +145,7 @@ class _Search:
         self.problem: Any = _problem(result.fit)
         self.errors = np.full(n, np.inf)
         self.reach = np.full(n, np.nan)
-        self.moved, self.refitted, self.ended = np.zeros((3, n), bool)
+        self.refitted, self.ended = np.zeros((2, n), bool)
         self.params = np.array(result.params)
         self.points, _ = self.problem.inward(self.params)
 
@@ -174,14 +174,15 @@ class _Search:
 
     def settle(self) -> None:
         """Follow open folds to their refits by Hessians of their own."""
-        for row in self.open:
-            self.moved[row] = True
+        for rows in self.open[:, None]:
             for _ in range(HESSIANS):
-                centre = self.points[[row]].copy()
-                matrix, *errors = self.problem.hessian(centre[0], self.result.folds[[row]])
+                centre = self.points[rows]
+                matrix, *errors = self.problem.hessian(centre[0], self.result.folds[rows])
                 share = self.problem.whole.share(matrix, *errors)
-                self._follow(np.array([row]), MOVES if share else 0, share, centre, matrix[None])
-                if self.ended[row] or not share:
+                if not share:
+                    break
+                self._follow(rows, MOVES, share, centre, matrix[None])
+                if self.ended[rows].all():
                     break
 
     def refit(self) -> None:
@@ -194,7 +195,6 @@ class _Search:
 
     def _move(self, rows, params):
         """Take other params of folds, of which nothing is proved yet."""
-        self.moved[rows] = True
         self.refitted[rows] = self.refits
         self.errors[rows] = np.inf
         self.params[rows] = params
@@ -223,11 +223,13 @@ class _Search:
             share = np.exp(-drifts) * np.nan_to_num(kept[on])
             self.keep(few, lengths, lengths, np.maximum(share, problem.floor))
             goal = TOLERANCE
+            must = self.refitted[few]
             if centre is not None:
                 goal = np.fmin(goal, CLOSE * problem.whole.length(self.points[few] - centre))
-            self.ended[few] = np.isfinite(self.errors[few]) & (lengths <= goal + 2.0 * noise)
-            going = np.isinf(self.errors[few]) | self.moved[few] & ~self.ended[few]
-            going &= lengths <= SLOW * before[on]
+                must[:] = True
+            open_ = np.isinf(self.errors[few])
+            self.ended[few] = ~open_ & (lengths <= goal + 2.0 * noise)
+            going = (open_ | must & ~self.ended[few]) & (lengths <= SLOW * before[on])
             if inverse is None:
                 if not (left and going.any()):
                     break
