@@ -7,8 +7,10 @@ from d = -log(1 - R nu / kappa) / R on: F, which is convex, has its minimum with
 If H is F'' itself that is within d - nu of the end of the Newton step.
 
 Single rows of a regression are looked at from the fit, by leverages. Other folds are looked at from
-their own params: by a gradient and the fit's Hessian, of which curvature keeps a share where rows
-are left out, and exp(-M) where scores move by M; or by gradients and Hessians of their own.
+their own params, by a gradient and the fit's Hessian, of which curvature keeps a share where rows
+are left out, and exp(-M) where scores move by M. Or they are followed by quasi-Newton steps towards
+their refits, from the fit's Hessian or one of their own: the way counts in the bound, or, if the
+fold is refitted, is taken.
 The chapter "What the approximation guarantees" has the proof, and what rounding adds.
 
 Source: Bach (2010), Propositions 1 and 2.
@@ -25,8 +27,7 @@ from ...models import FAMILIES, GLM, LinearChainCRF
 from ...models.glm.families import Multinomial
 from ...parallel import pieces
 from ...results import TOLERANCE, AResult, CVResult
-from ...solvers.inverse import DenseFolds
-from ...solvers.lockstep import Inverse
+from ...solvers.lockstep import mend, times
 from .chains import Chain
 from .regressions import Regression
 from .verified import SIDES, UNIT, UP, NotCertified, excess, gamma
@@ -86,8 +87,8 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
     Parameters
     ----------
     complete: refit the folds that are not certified otherwise.
-    sharp: look at every fold by a gradient and a Hessian of its own: bounds are then close to the
-        true errors.
+    sharp: follow every fold to its refit by a Hessian of its own: bounds are then close to the true
+        errors.
 
     Raises
     ------
@@ -211,7 +212,7 @@ class _Search:
         before = np.full(len(rows), np.inf)
         gradients = np.zeros(self.points[rows].shape)
         kept = np.full(len(rows), share)
-        inverse = step = None
+        inverses = step = None
         for left in reversed(range(moves + 1)):
             few = rows[on]
             now, noise, drifts = problem.gradients(self.points[few], folds[on], centre)
@@ -230,19 +231,19 @@ class _Search:
             open_ = np.isinf(self.errors[few])
             self.ended[few] = ~open_ & (lengths <= goal + 2.0 * noise)
             going = (open_ | must & ~self.ended[few]) & (lengths <= SLOW * before[on])
-            if inverse is None:
+            if inverses is None:
                 if not (left and going.any()):
                     break
                 eased = problem.near(folds) if centre is None else matrices
-                inverse = Inverse(DenseFolds(eased + EASE * np.diag(problem.matrix[0].diagonal())))
+                inverses = np.linalg.inv(eased + EASE * np.diag(problem.matrix[0].diagonal()))
             else:
-                inverse.mend(on, step, now - gradients[on], len(rows))
+                mend(inverses, on, step, now - gradients[on])
             gradients[on] = now
             before[on] = lengths
             on = on[going]
             if not (left and on.size):
                 break
-            step = -inverse.multiply(gradients[on], on)
+            step = -times(inverses[on], gradients[on])
             self._move(rows[on], self.params[rows[on]] + problem.outward(step))
 
     def certificate(self) -> Certificate:
