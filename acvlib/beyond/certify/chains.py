@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ...folds import Folds
-from ...models.crf.derivatives import SPREAD
 from ...solvers.inverse import DenseHessian
 from .verified import UNIT, UP, Metric, choices_range, gamma
 
@@ -57,13 +56,10 @@ class Chain:
         first, link, last = widths[..., None]
         return UP * (first + (self.lengths - 1) * link + last)
 
-    def _error(self, points, power=2):
-        """The relative error of posteriors at points (..., D): of scores, K and T at each of T.
-
-        Power 1: of products of messages from both sides, in which each token is met once.
-        """
+    def _error(self, points):
+        """The relative error of posteriors at points (..., D): of scores, K and T at each of T."""
         scores = sum(np.abs(points[..., block]).max(axis=-1) for block in self.blocks)
-        longest = 8.0 * UNIT * float(self.lengths.max()) ** power
+        longest = 8.0 * UNIT * float(self.lengths.max()) ** 2
         return longest * (self.steepest + scores) + gamma(2 * self.lengths.sum())
 
     def _terms(self, points, gradients, weights):
@@ -94,8 +90,7 @@ class Chain:
 
     def kept(self, folds: Folds) -> np.ndarray:
         """What share of the fit's curvature each fold keeps there."""
-        _, terms, error = self.matrix
-        return np.array([self.whole.share(each, terms, 3.0 * error) for each in self.near(folds)])
+        return self.whole.shares(self.near(folds))
 
     def hessian(self, point: np.ndarray, fold: Folds) -> tuple:
         """A fold's own, as `Metric` takes it."""
@@ -106,9 +101,7 @@ class Chain:
         """(g (n, D), its errors, how far scores moved apart from centre, or the fit) of folds."""
         _, gradients = self.derivatives.fold_gradients(points, folds, values=False)
         terms = self._terms(points, gradients, np.ones(len(self.lengths)))
-        by_products = self._widths(points).max(axis=0) <= SPREAD
-        noise = np.where(by_products, self._error(points, 1), self._error(points))
-        noise *= terms @ self.whole.units
+        noise = self._error(points) * (terms @ self.whole.units)
         moves = points - (self.at if centre is None else centre)
         return gradients, UP * noise, self._range(self._widths(moves)).max(axis=1)
 

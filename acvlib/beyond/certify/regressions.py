@@ -40,8 +40,7 @@ class Regression:
         self.matrix = self._with_errors(self.at, fit.hessian.matrix)
         self.whole = Metric(*self.matrix)
         units = self.whole.units.reshape(self.q, dim).sum(axis=0)
-        self.tiles = pieces(n, 1 + TILE // len(self.at))
-        self.bent = np.concatenate([np.abs(self.z[rows]) @ units for rows in self.tiles])
+        self.bent = np.abs(self.z) @ units
         self.together = 1 + AT_ONCE // max(self.q * n, len(self.at) ** 2)
         self._leverages = np.full((n, self.q, self.q), np.nan)
 
@@ -85,7 +84,7 @@ class Regression:
     @cached_property
     def leverages(self) -> np.ndarray:
         """z'H^-1 z of each row, (n, q, q), which may be off by an eighth of `off`."""
-        for rows in self.tiles:
+        for rows in pieces(len(self.z), 1 + TILE // len(self.at)):
             if np.isnan(self._leverages[rows, 0, 0]).any():
                 self._leverages[rows] = self._solved(self.z[rows])[1]
         return self._leverages
@@ -124,10 +123,7 @@ class Regression:
     def kept(self, folds: Folds) -> np.ndarray:
         """What share of the fit's curvature each fold keeps there: 1 - |C L| of single rows."""
         if folds.sizes.max() > 1:
-            _, terms, error = self.matrix
-            return np.array(
-                [self.whole.share(each, terms, 3.0 * error) for each in self.near(folds)]
-            )
+            return self.whole.shares(self.near(folds))
         sites = folds.omitted.sites
         leverages = self.leverages[sites]
         both = self.point.curvature[sites] @ leverages
