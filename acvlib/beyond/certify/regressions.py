@@ -103,7 +103,7 @@ class Regression:
     @cached_property
     def spreads(self) -> np.ndarray:
         """How far a standard error moves scores of each row (apart), (n,)."""
-        squares = self.model.family.spreads(np.maximum(self.leverages, 0.0)) ** 2
+        squares = self.model.family.spreads(self.leverages) ** 2
         return UP * np.sqrt((squares + self.off) / (1.0 - self.whole.doubt))
 
     @cached_property
