@@ -94,9 +94,9 @@ figures.save(fig, "certified_fold")
 #
 # ## In use
 # Single rows are first looked at from the full fit, by their leverages, for little more than the Newton step costs. Rows that
-# this does not certify, and larger folds, are looked at from their own parameters, by a gradient and the full fit's Hessian; what
-# is left is refitted, by `complete=True`, and the refits certified. (Then a tenth of them is looked at first: where none of
-# these is certified the others are refitted at once.) The data are scikit-learn's breast cancer set.
+# this does not certify, and larger folds, are looked at from their own parameters, by a gradient and the full fit's Hessian. With
+# `complete=True` what is left goes on from there by quasi-Newton steps, a gradient each, until it is certified near its refit; what
+# does not get there is refitted from the full fit. The data are scikit-learn's breast cancer set.
 
 # %%
 models = certified.given_regressions(rng, 10_000 if paper else 800)
@@ -107,7 +107,8 @@ sharp = acv.certify(certificate.result, sharp=True)
 print(certificate, sharp, sep="\n")
 
 # %% [markdown]
-# The second looks at each fold from its own parameters, by a gradient and a Hessian of its own. Beside the refits:
+# The second follows each fold to its refit by a Hessian of its own: the bound is the length of the way, and what little is
+# left of it. Beside the refits:
 
 # %% tags=["hide-input", "remove-output"]
 seen = certified.both(model, folds)

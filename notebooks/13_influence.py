@@ -155,6 +155,8 @@ around.replace(-1, "missing")
 #    $|\epsilon|^2 \le \rho^2 - s^2 / |c|^2$. About this point, with gradient $G$, Hessian $H_s$ and $v \approx H_s^{-1} c$, the
 #    equation reads $v^\top G = t\sum_S K_m e_m$ $- \sum_m K_m D_m$ $+ (1 - \tau) v^\top g$ $- (H_s v - c)^\top\epsilon$. If the bound of step 2 on
 #    the right is less than $v^\top G$ there is no such point, and as paths begin at $0$ none goes beyond $s$.
+#    Otherwise the intervals are narrowed first: with $v \approx H_s^{-1} (\pm u_n + \kappa c)$ the same equation bounds
+#    $\pm u_n^\top\epsilon$ of a row $n \in S$, for any $\kappa$, as $c^\top\epsilon = 0$: a set that reaches $s$ is made for $c$.
 # 1. *Splits.* Where no region is found, take the rows that do most, $r_1, \dots, r_m$. A set has none of them, or a first one,
 #    $r_j$: refit without $r_j$, keep $r_1, \dots, r_{j-1}$, and look at sets of $k - 1$ other rows. Sets of one row more are refitted,
 #    and the refits [certified](11_certified.ipynb).

@@ -31,6 +31,8 @@ from .certify.verified import UP, NotCertified, gamma, norms
 ROUNDS = 40  # maps of a region, at most
 WIDEST = 4.0  # a radius, over that of the first map, at which a region is given up
 AT_ONCE = 2**21  # numbers in memory together
+CLOSER = 2  # times that boxes of a slice are mapped
+ASIDE = (0.3, 1.0, 3.0)  # lengths of a row
 FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
 FAMILIES = 4000  # of sets, at most
 
@@ -150,22 +152,41 @@ class _Family:
         left = self.radius**2 * UP - level**2 / square / UP
         if left < 0.0:
             return True
+        left = UP * np.sqrt(left)
         slopes, gradient, noise = self.near(delta)
         rows = self.u - np.outer(self.u @ c, c / square)
+        lengths = UP * norms(rows)
         slack = self.few * self.sizes * (norms(delta) + self.radius)
-        caps = UP * norms(rows) * np.sqrt(left) + slack
-        boxes = np.clip(self.boxes - SIGNS * (self.u @ delta) + slack, 0.0, caps)
-        terms = Terms(self, slopes, boxes, UP * np.sqrt(left), rows)
+        boxes = np.clip(self.boxes - SIGNS * (self.u @ delta) + slack, 0.0, lengths * left + slack)
         change = slopes.curvature - self.slopes.curvature
         hessian = self.u.T @ (self.u * change[:, None]) + np.eye(len(c))
-        v = np.linalg.solve(hessian, c)
         doubt = self.all * np.abs(change) + 4.0 * (slopes.slip + self.slopes.slip)
         doubt = doubt @ self.sizes**2 + self.off + self.few
-        length = UP * norms(v)
-        bound = terms.bounds(v[None], [0])[:, 1].max() + length * noise
-        bound += self.few * length * norms(gradient)
-        bound += (norms(hessian @ v - c) + doubt * length) * terms.radius
-        return bool(v @ gradient > UP * bound)
+        noise += self.few * norms(gradient)
+        for _ in range(1 + CLOSER):
+            terms = Terms(self, slopes, boxes, left, rows)
+
+            def above(z, own, terms=terms):
+                """Above z'(a point of the slice - delta), rows own out of the set and in it."""
+                v = np.linalg.solve(hessian, z.T).T
+                long = UP * norms(v)
+                lost = (norms(v @ hessian - z) + doubt * long) * left
+                lost += long * noise + self.few * norms(z) * norms(delta)
+                return UP * (terms.bounds(v, own)[:, 1] + lost) - v @ gradient
+
+            if above(c[None], [0]).max() < 0.0:
+                return True
+            # rows that count in the sum, in the set, along what has the same product there
+            along = self.u @ np.linalg.solve(hessian, c)
+            up = along > 0.0
+            values = self.free * np.abs(along) * np.where(up, *terms.tops[-1])
+            own = np.argsort(-values)[: 2 * self.k + 20]
+            z = np.where(up[own], 1.0, -1.0)[:, None] * rows[own]
+            aside = np.outer(lengths[own], c / np.sqrt(square))
+            best = np.min([above(z + share * aside, own)[1] for share in ASIDE], axis=0)
+            place = 2 + up[own], own
+            boxes[place] = np.clip(best + slack[own], 0.0, boxes[place])
+        return False
 
     def bound(self, c: np.ndarray, least: float) -> float:
         """Above c'delta of all paths, not much above `least` if this can be proved."""
@@ -178,7 +199,7 @@ class _Family:
         while low + gap < top and not self.excludes(c, low + gap):
             low, gap = low + gap, 2.0 * gap
         high = float(min(low + gap, top))
-        while high - low > max(4e-4 * low, gap / 16.0):
+        while high - low > 4e-4 * low:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.excludes(c, middle) else (middle, high)
         return UP * high

@@ -3,8 +3,7 @@
     dCV/dalpha_j = sum_o [ dl_o/dalpha_j - dl_o/dtheta' H(w_o)^-1 d2F/dtheta dalpha_j ],
 
 l_o the held-out losses of fold o, everything at its refit theta_o. So theta_o moves by
--H(w_o)^-1 d2F/dtheta dalpha_j, and the losses are differenced along. Where alpha_j is in the prior
-alone, the prior's gradient is all that is differenced by it.
+-H(w_o)^-1 d2F/dtheta dalpha_j, and the losses are differenced along.
 
 Differences by alpha are of second order, of models at alpha_j (1 +- `STEP`): those of F are exact
 but for rounding where it is linear in alpha, as in a ridge or a concentration; others are within
@@ -24,15 +23,12 @@ from ..derivatives import Derivatives, derivatives_of
 from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
-from ..folds.folds import Known
 from ..methods.exact import finished, refit_folds
 from ..model import check_is_model
 from ..results import CVResult, Fit, Run
 
 NARROW = 1.01  # bounds must leave room for differences
 STEP = 2e-4  # of alpha
-FAR = 0.1  # of alpha: where to look for what it does to the data's part
-ROUNDING = 1e-7  # of what alpha does to the prior: less than that is nothing
 
 Alpha = Annotated[np.ndarray, Real("n_alpha", above=0.0)]
 ModelOf = Callable[[np.ndarray], Any]  # a class of models is one
@@ -42,14 +38,12 @@ ModelOf = Callable[[np.ndarray], Any]  # a class of models is one
 class CVGradient:
     """Exact cross-validation at alpha, and its gradient.
 
-    alpha, gradient = dloss/dalpha, in_prior: each (A,); in_prior: whether alpha_j is in the prior
-    alone; model, fit, result: at alpha, the result as of `exact`.
+    alpha, gradient = dloss/dalpha: each (A,); model, fit, result: at alpha, as of `exact`.
     """
 
     __repr__ = one_line
     alpha: np.ndarray
     gradient: np.ndarray
-    in_prior: np.ndarray = field(repr=False)
     model: Any = field(repr=False)
     fit: Fit = field(repr=False)
     result: CVResult = field(repr=False)
@@ -87,7 +81,7 @@ def cv_gradient(
     params : (D,) from which the model is fitted, its own start if None
     bounds : (low, high) numbers or arrays (A,), beyond which model_of is not called
     tolerance : of fit and refits
-    near : the same at another alpha: fit and refits go on from there, and in_prior is known
+    near : the same at another alpha: fit and refits go on from there
 
     Raises
     ------
@@ -113,50 +107,40 @@ def cv_gradient(
     result = finished(run, refits)
     if near is None:
         models.check_same_each_time(fit.params)
-    in_prior = models.in_prior(run.derivatives, fit.params) if near is None else near.in_prior
-    gradient = _gradient(models, result, in_prior, near is None)
+    gradient = _gradient(models, result, near is None)
     if not np.isfinite([result.loss, *gradient]).all():
         raise NotFinite(f"at alpha {alpha} the loss is {result.loss}, its gradient {gradient}")
-    return CVGradient(alpha, gradient, in_prior, models.centre, fit, result)
+    return CVGradient(alpha, gradient, models.centre, fit, result)
 
 
-def _gradient(models, result, in_prior, is_first):
+def _gradient(models, result, is_first):
     """dCV/dalpha (A,), a portion of the folds at a time."""
     derivatives = result.fit.derivatives
-    total = np.zeros(len(in_prior))
-    idle = np.ones(len(in_prior), bool)
-    every = [models.beside(j) for j in range(len(in_prior))]
+    total = np.zeros(len(models.alpha))
+    idle = np.ones(len(total), bool)
+    every = [models.beside(j) for j in range(len(total))]
     for part in derivatives.portions(result.folds, result.params.shape[1]):
         params = result.params[part]
         folds = result.folds[part]
         hessians = derivatives.fold_hessians(params, folds)
         for j, beside in enumerate(every):
-            slopes, mixed = _slopes(beside, derivatives, hessians, params, folds, in_prior[j])
+            mixed = beside.slope(
+                lambda here, _, at=params, of=folds: here.fold_gradients(at, of, values=False)[1],
+                derivatives,
+            )
+            moves = hessians.solve(mixed)
+            slopes = beside.slope(
+                lambda here, move, at=params, by=moves, of=folds: np.concatenate(
+                    list(here.heldout(at - move * by, of)), axis=None
+                ),
+                derivatives,
+            )
             total[j] += slopes.sum()
             idle[j] &= not (slopes.any() or mixed.any())
     if is_first and idle.any():
         j = np.argmax(idle)
         raise ValueError(f"alpha[{j}] = {models.alpha[j]:g} changes nothing: take it out")
     return total / sum(len(scored) for scored in result.folds.scored)
-
-
-def _slopes(beside, centre, hessians, params, folds, in_prior):
-    """(dl/dalpha_j of the losses of some folds, end to end; d2F/dtheta dalpha_j (n_folds, D))."""
-
-    def gradients(derivatives: Derivatives, _: Any):
-        if in_prior:
-            return derivatives.prior_gradients(params)
-        return derivatives.fold_gradients(params, folds, values=False)[1]
-
-    mixed = beside.slope(gradients, centre)
-    moving = hessians.solve(mixed)
-
-    def losses(derivatives: Derivatives, move: np.ndarray):
-        own = centre if in_prior else derivatives  # alpha_j is not in the losses
-        found = own.heldout(params - move * moving, folds)
-        return np.concatenate([np.ravel(each) for each in found])
-
-    return beside.slope(losses, centre), mixed
 
 
 def checked_bounds(alpha: np.ndarray, bounds: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -236,30 +220,6 @@ class _NearAlpha:
                 f"model_of({self.alpha}) gives another model each time: F is {value!r}, then "
                 f"{other!r}. Draw what is random before, once"
             )
-
-    def in_prior(self, centre: Derivatives, params: np.ndarray):
-        """Whether alpha_j changes neither the data's part of dF/dparams nor held-out losses."""
-        flags = np.zeros(len(self.alpha), bool)
-        if centre.prior_gradients(params[None]) is None:
-            return flags
-        before = self._parts(centre, params)
-        for j in range(len(flags)):
-            move = min(FAR * self.alpha[j], self.high[j] - self.alpha[j])
-            if move <= 0.0:
-                move = -min(FAR * self.alpha[j], self.alpha[j] - self.low[j])
-            after = self._parts(self._moved(j, move), params)
-            prior, data = (abs(after[i] - before[i]).max() for i in range(2))
-            same = np.array_equal(after[2], before[2])
-            flags[j] = same and data <= ROUNDING * prior and prior > 0.0
-        return flags
-
-    def _parts(self, derivatives, params):
-        """dF/dparams of the prior and of the data, and all sites' losses, none of them fitted."""
-        model = derivatives.model
-        _, gradient = derivatives.value_and_gradient(params, np.ones(model.n_sites))
-        prior = derivatives.prior_gradients(params[None])[0]
-        every = Known.of(model).numbers
-        return prior, gradient - prior, derivatives.heldout(params, Folds([every]))[0]
 
 
 def _check_alike(model, centre, alpha):

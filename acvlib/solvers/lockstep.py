@@ -44,7 +44,7 @@ def lockstep(
     rows = np.arange(n)
     upwards = np.ones(n, bool)
     for _ in range(MAX_STEPS):
-        moves = -_times(inverses[rows], gradients[rows])
+        moves = -times(inverses[rows], gradients[rows])
         before = found.decrement[rows]
         found.decrement[rows] = np.sqrt(np.maximum(-_dots(moves, gradients[rows]), 0.0))
         small = found.decrement[rows] <= np.maximum(tolerance, ROUNDED)
@@ -60,7 +60,7 @@ def lockstep(
         found.evaluations["gradient"] += len(rows)
         changes = gradient - gradients[rows]
         changes[~np.isfinite(changes).all(axis=1)] = 0.0  # of a move that went too far
-        upwards[rows] &= _mend(inverses, rows, moves, changes)
+        upwards[rows] &= mend(inverses, rows, moves, changes)
         good = value <= values[rows] + SLACK * (1.0 + abs(values[rows]))
         scale[rows] = np.where(good, 1.0, SHORTER * scale[rows])
         taken = rows[good]
@@ -71,13 +71,13 @@ def lockstep(
     found.residual[:] = np.linalg.norm(gradients, axis=1)
 
 
-def _mend(inverses, rows, moves, changes):
+def mend(inverses, rows, moves, changes):
     """Learn from the change of the gradient along each move where F is curved upwards: which are.
 
     B <- (I - s y'/y's) B (I - y s'/y's) + s s'/y's
        = B + s u' + u s',   u = [s (1 + y'By/y's) / 2 - By] / y's
     """
-    turned = _times(inverses[rows], changes)
+    turned = times(inverses[rows], changes)
     along = _dots(moves, changes)
     curvature = _dots(changes, turned)
     curved = along > CURVED * curvature
@@ -88,7 +88,7 @@ def _mend(inverses, rows, moves, changes):
     return curved
 
 
-def _times(matrices, vectors):
+def times(matrices, vectors):
     return (matrices @ vectors[..., None])[..., 0]
 
 

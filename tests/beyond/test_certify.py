@@ -171,6 +171,27 @@ def test_third_derivatives_are_within_the_rates():
         assert abs(third) <= rate * (v @ H @ v) * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("family", ["logistic", "poisson", "multinomial"])
+def test_no_standard_error_moves_scores_of_a_row_further_than_their_spread(family):
+    """Along the direction that moves one of them, or two apart, furthest."""
+    model = regression(np.random.default_rng(1), family, 60, 3)
+    if family == "multinomial":  # of four classes
+        y = np.random.default_rng(2).integers(4, size=60)
+        model = GLM(model.X, y, family, penalty=1.0)
+    fit = acv.fit(model)
+    problem = _problem(fit)
+    q = fit.model.n_outputs
+    ends = fit.model.family.contrasts
+    ways = [a - b for a in ends for b in ends if (a != b).any()]
+    for row, spread in zip(problem.z, problem.spreads, strict=True):
+        for way in ways:
+            v = np.linalg.solve(problem.whole.matrix, np.kron(way, row))
+            v /= np.sqrt(v @ problem.whole.matrix @ v)
+            moved = fit.model.family.apart((v.reshape(q, -1) @ row)[:, None])
+            assert moved <= spread * (1.0 + 1e-9)
+    assert problem.rate == problem.spreads.max()
+
+
 def test_a_fold_that_separates_the_classes_is_never_certified():
     """Row 0 alone keeps two classes from being separated."""
     x = np.append(2.5, np.concatenate([np.linspace(-3, -1, 10), np.linspace(1, 3, 10)]))

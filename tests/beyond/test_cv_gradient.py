@@ -130,12 +130,6 @@ def test_gradient_is_that_of_converged_losses(name):
     assert not found.unconverged.size
 
 
-def test_what_is_in_the_prior_alone_is_seen():
-    in_prior = {name: acv.cv_gradient(*CASES[name]).in_prior for name in ("glm", "site penalty")}
-    assert in_prior["glm"].all()
-    assert in_prior["site penalty"].tolist() == [True, False]
-
-
 def test_ridge_against_the_closed_form():
     """Leave-one-out of ridge regression: sum_n (y_n - yhat_n)^2 / (1 - H_nn)^2 / 2."""
 

@@ -100,8 +100,9 @@ def held(rng, make, hazard):
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         result = problem(rng, make, hazard)
         proof = acv.certify(result, sharp=rng.random() < 0.4, complete=rng.random() < 0.2)
-        start = acv.exact(result.fit, result.folds).params
+        start = acv.exact(result.fit, result.folds)
     result = proof.result
+    starts = np.where(start.diagnostics["converged"][:, None], start.params, result.params)
     sites, ridge = sites_of(result.fit.model)
     _, metric = expanded(sites, ridge, LONG(result.fit.params))
     far = near = 0.0
@@ -111,7 +112,7 @@ def held(rng, make, hazard):
         theta = refit(
             [sites[n] for n in np.setdiff1d(np.arange(len(sites)), fold)],
             ridge,
-            start[row] if np.isfinite(start[row]).all() else result.params[row],
+            starts[row],
         )
         assert theta is not None, "a fold without a minimum is certified"
         off = LONG(result.params[row]) - theta

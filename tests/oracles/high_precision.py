@@ -89,13 +89,13 @@ def expanded(sites, ridge, theta, bends=True):
 
 
 def refit(sites, ridge, start):
-    """The minimum (D,) from a start; None where there is none within 200 steps.
+    """The minimum (D,) from a start; None where there is none within 5,000 steps.
 
     Hessians are computed anew where a step with the last one gains less than three digits.
     """
     theta = LONG(start)
     last, hessian = 0, None
-    for _ in range(200):
+    for _ in range(5000):
         gradient, _ = expanded(sites, ridge, theta, False)
         if hessian is None or gradient @ solved(hessian, gradient) > last / 1e6:
             gradient, hessian = expanded(sites, ridge, theta)

@@ -7,8 +7,10 @@ from d = -log(1 - R nu / kappa) / R on: F, which is convex, has its minimum with
 If H is F'' itself that is within d - nu of the end of the Newton step.
 
 Single rows of a regression are looked at from the fit, by leverages. Other folds are looked at from
-their own params: by a gradient and the fit's Hessian, of which curvature keeps a share where rows
-are left out, and exp(-M) where scores move by M; or by gradients and Hessians of their own.
+their own params, by a gradient and the fit's Hessian, of which curvature keeps a share where rows
+are left out, and exp(-M) where scores move by M. Or they are followed by quasi-Newton steps towards
+their refits, from the fit's Hessian or one of their own: the way counts in the bound, or, if the
+fold is refitted, is taken.
 The chapter "What the approximation guarantees" has the proof, and what rounding adds.
 
 Source: Bach (2010), Propositions 1 and 2.
@@ -19,20 +21,23 @@ from typing import Any
 
 import numpy as np
 
-from ...check import refit_unreliable
 from ...declared import declared
+from ...methods.exact import exact
 from ...models import FAMILIES, GLM, LinearChainCRF
 from ...models.glm.families import Multinomial
 from ...parallel import pieces
-from ...results import AResult, CVResult
+from ...results import TOLERANCE, AResult, CVResult
+from ...solvers.lockstep import mend, times
 from .chains import Chain
 from .regressions import Regression
 from .verified import SIDES, UNIT, UP, NotCertified, excess, gamma
 
 FEW = 32  # params up to which a Hessian of a fold's own costs less than a refit
-TRIED = 10  # of so many folds one is looked at before all are
-STEPS = 4  # of Newton's method from a fold's params, until R nu is
-FAR = 0.05  # at most
+MOVES = 30  # of a fold towards its refit, each of which takes a gradient,
+SLOW = 0.8  # unless one leaves more of its length than that
+HESSIANS = 4  # Hessians of a fold's own on that way
+EASE = 1e-9  # of the fit's diagonal, so that no such step is beyond bounds
+CLOSE = 0.01  # of the way from there: how near to the refit it ends at most
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,8 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
     Parameters
     ----------
     complete: refit the folds that are not certified otherwise.
-    sharp: look at every fold by a gradient and a Hessian of its own: bounds are then close to the
-        true errors.
+    sharp: follow every fold to its refit by a Hessian of its own: bounds are then close to the true
+        errors.
 
     Raises
     ------
@@ -92,24 +97,21 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
         near to a singular one; or, if `complete`, a fold without a bound.
     """
     search = _Search(result)
+    problem = search.problem
     if sharp:
-        search.by_hessians()
-    elif isinstance(search.problem, Regression) and result.folds.sizes.max() == 1:
-        search.by_leverages()
-    rows = search.open
-    first = rows[::TRIED]
-    search.look(first)
-    if not complete or np.isfinite(search.errors[first]).any():  # otherwise refits are cheaper
-        search.look(np.setdiff1d(rows, first))
-    if complete and np.isinf(search.errors).any():
+        search.settle()
+    elif isinstance(problem, Regression) and result.folds.sizes.max() == 1:
+        search.keep(slice(None), *problem.single_rows(search.points, result.folds))
+    search.refits = complete
+    search.look()
+    if complete:
+        search.settle()
         search.refit()
-        search.look(search.open)
-        search.by_hessians()
         if left := np.flatnonzero(np.isinf(search.errors)).tolist():
             why = [f"{fold} (R nu = {search.reach[fold]:.3g})" for fold in left[:5]]
             raise NotCertified(f"{len(left)} refits have no finite bound: folds {', '.join(why)}")
-    elif len(search.problem.at) <= FEW:
-        search.by_hessians()
+    elif len(problem.at) <= FEW:
+        search.settle()
     return search.certificate()
 
 
@@ -131,90 +133,141 @@ def _problem(fit):
 
 
 class _Search:
-    """Distances of all folds' params from their refits, as far as they are known."""
+    """Points on the way from folds' params to their refits, and how far they are, if it is known.
+
+    refits: whether folds that move are refitted, or are bounded by their way.
+    """
+
+    refits = False
 
     def __init__(self, result: CVResult):
         n = len(result.folds)
+        self.result = result
         self.problem: Any = _problem(result.fit)
         self.errors = np.full(n, np.inf)
-        self.reach, self.kept = np.full((2, n), np.nan)
-        self.refitted = np.zeros(n, bool)
-        self._take(result)
-
-    def _take(self, result):
-        self.result = result
-        self.points, self.slack = self.problem.inward(result.params)
+        self.reach = np.full(n, np.nan)
+        self.refitted, self.ended = np.zeros((2, n), bool)
+        self.params = np.array(result.params)
+        self.points, _ = self.problem.inward(self.params)
 
     @property
     def open(self) -> np.ndarray:
-        """The folds without a bound whose params are finite."""
-        rows = np.flatnonzero(np.isinf(self.errors))
-        return rows[np.isfinite(self.points[rows]).all(axis=1)]
+        """The folds without a bound, and refits that have not ended."""
+        return np.flatnonzero(np.isinf(self.errors) | self.refitted & ~self.ended)
 
-    def _keep(self, rows, residual, gradient, share, away=0.0):
-        """Take bounds, where smaller, around points away from some that solve Newton's equation.
+    def keep(self, rows: Any, residual: Any, gradient: Any, share: Any) -> None:
+        """Take bounds, where smaller, around points that miss Newton steps by a residual.
 
-        They do but for a residual, which is a length like the gradient in that equation and away,
-        whose Hessian is at least a share of the fit's.
+        Gradient is a length; the Hessian is at least a share of the fit's.
         """
         root = np.sqrt(share)
         nu = UP * gradient / root
         self.reach[rows] = UP * self.problem.rate * nu / root
-        errors = away + UP * (excess(self.reach[rows]) * nu + residual / root) / root
+        errors = UP * (excess(self.reach[rows]) * nu + residual / root) / root
         self.errors[rows] = np.fmin(self.errors[rows], errors)
 
-    def by_leverages(self) -> None:
-        """Put balls around Newton steps from the fit, of folds of one row each."""
-        self._keep(slice(None), *self.problem.single_rows(self.points, self.result.folds))
+    def look(self) -> None:
+        """Put balls around open folds by the fit's Hessian, and refit what has none on."""
+        rows = self.open
+        rows = rows[np.isfinite(self.points[rows]).all(axis=1)]
+        for part in pieces(len(rows), self.problem.together):
+            self._follow(rows[part], MOVES if self.refits else 0)
 
-    def look(self, rows: np.ndarray) -> None:
-        """Put balls around the params of some folds, by their gradients and the fit's Hessian."""
-        problem = self.problem
-        for part in pieces(len(rows), problem.together):
-            few = rows[part]
-            gradients, noise, drifts = problem.gradients(self.points[few], self.result.folds[few])
-            lengths = UP * (problem.whole.dual(gradients) + noise)
-            near = problem.rate * lengths * np.exp(drifts) < 1.0
-            new = few[np.isnan(self.kept[few]) & near]
-            if new.size:
-                self.kept[new] = problem.kept(self.result.folds[new])
-            share = np.exp(-drifts) * np.nan_to_num(self.kept[few])
-            self._keep(few, lengths, lengths, np.maximum(share, problem.floor))
-
-    def by_hessians(self) -> None:
-        """Put balls around Newton steps of open folds, by gradients and Hessians of their own."""
-        whole = self.problem.whole
-        for row in self.open:
-            fold = self.result.folds[[row]]
-            point = self.points[[row]]
-            for _ in range(STEPS):
-                gradient, noise, _ = self.problem.gradients(point, fold)
-                matrix, terms, error = self.problem.hessian(point[0], fold)
-                share = whole.share(matrix, terms, error)
+    def settle(self) -> None:
+        """Follow open folds to their refits by Hessians of their own."""
+        for rows in self.open[:, None]:
+            for _ in range(HESSIANS):
+                centre = self.points[rows]
+                matrix, *errors = self.problem.hessian(centre[0], self.result.folds[rows])
+                share = self.problem.whole.share(matrix, *errors)
                 if not share:
                     break
-                step = np.linalg.solve(matrix, gradient[0])[None]
-                point = point - step
-                sizes = np.sqrt(np.maximum(terms, np.diag(matrix)))
-                lost = (error + gamma(2 * len(sizes))) * (np.abs(step) @ sizes) * sizes
-                lost = noise + (lost + gamma(8) * np.abs(gradient)) @ whole.units
-                residual = whole.dual(gradient - step @ matrix) + lost
-                away = whole.length(self.points[[row]] - point)
-                away += 4.0 * UNIT * (np.abs(point) @ whole.sides)
-                self._keep([row], residual, whole.dual(gradient) + noise, share, away)
-                if not FAR < self.reach[row] < np.inf:
+                self._follow(rows, MOVES, share, centre, matrix[None])
+                if self.ended[rows].all():
                     break
 
     def refit(self) -> None:
-        """Refit the folds without a bound."""
-        self.refitted = np.isinf(self.errors)
-        self._take(refit_unreliable(self.result, self.refitted))
+        """Refit the folds that are still open from the fit."""
+        rows = self.open
+        if rows.size:
+            self._move(rows, exact(self.result.fit, self.result.folds[rows]).params)
+            self.look()
+            self.settle()
+
+    def _move(self, rows, params):
+        """Take other params of folds, of which nothing is proved yet."""
+        self.refitted[rows] = self.refits
+        self.errors[rows] = np.inf
+        self.params[rows] = params
+        self.points[rows], _ = self.problem.inward(params)
+
+    def _follow(self, rows, moves, share=np.nan, centre=None, matrices=None):
+        """Look at folds, and after each quasi-Newton step at those that go on.
+
+        Their Hessians at the centre, or the fit, are matrices, at least a share of the fit's.
+        """
+        problem = self.problem
+        folds = self.result.folds[rows]
+        on = np.arange(len(rows))
+        before = np.full(len(rows), np.inf)
+        gradients = np.zeros(self.points[rows].shape)
+        kept = np.full(len(rows), share)
+        inverses = step = None
+        for left in reversed(range(moves + 1)):
+            few = rows[on]
+            now, noise, drifts = problem.gradients(self.points[few], folds[on], centre)
+            lengths = UP * (problem.whole.dual(now) + noise)
+            near = problem.rate * lengths * np.exp(drifts) < 1.0
+            new = on[np.isnan(kept[on]) & near]
+            if new.size:
+                kept[new] = problem.kept(folds[new])
+            share = np.exp(-drifts) * np.nan_to_num(kept[on])
+            self.keep(few, lengths, lengths, np.maximum(share, problem.floor))
+            goal = TOLERANCE
+            must = self.refitted[few]
+            if centre is not None:
+                goal = np.fmin(goal, CLOSE * problem.whole.length(self.points[few] - centre))
+                must[:] = True
+            open_ = np.isinf(self.errors[few])
+            self.ended[few] = ~open_ & (lengths <= goal + 2.0 * noise)
+            going = (open_ | must & ~self.ended[few]) & (lengths <= SLOW * before[on])
+            if inverses is None:
+                if not (left and going.any()):
+                    break
+                eased = problem.near(folds) if centre is None else matrices
+                inverses = np.linalg.inv(eased + EASE * np.diag(problem.matrix[0].diagonal()))
+            else:
+                mend(inverses, on, step, now - gradients[on])
+            gradients[on] = now
+            before[on] = lengths
+            on = on[going]
+            if not (left and on.size):
+                break
+            step = -times(inverses[on], gradients[on])
+            self._move(rows[on], self.params[rows[on]] + problem.outward(step))
 
     def certificate(self) -> Certificate:
         """What is known by now."""
-        result = self.result
-        errors = np.where(np.isinf(self.errors), np.inf, self.errors + self.slack)
-        ends = self.problem.losses(result.params, errors, result.folds)
+        result, problem = self.result, self.problem
+        if rows := np.flatnonzero(self.refitted).tolist():
+            losses = list(result.losses)
+            of_rows = result.fit.derivatives.heldout(self.params[rows], result.folds[rows])
+            for row, own in zip(rows, of_rows, strict=True):
+                losses[row] = own
+            result = replace(
+                result,
+                method=f"{result.method}, {len(rows)} folds refitted",
+                params=np.where(self.refitted[:, None], self.params, result.params),
+                losses=losses,
+                diagnostics={"refitted": self.refitted},
+            )
+        points, slack = problem.inward(result.params)
+        way = points - self.points
+        far = way.any(axis=1)
+        slack[far] += problem.whole.length(way[far])
+        slack[far] += 4.0 * UNIT * (np.abs(way[far]) @ problem.whole.sides)
+        errors = np.fmin(UP * (self.errors + slack), np.inf)
+        ends = problem.losses(result.params, errors, result.folds)
         wider = gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds
         ends += SIDES * wider
         unknown = np.repeat(np.isinf(errors), result.folds.scored.sizes)

@@ -47,15 +47,19 @@ class Chain:
         """(params as they are, 0: nothing is lost by that)."""
         return params, np.zeros(len(params))
 
+    def _widths(self, points):
+        """The largest difference in each block of points (n, D), (3, n)."""
+        return np.array([np.ptp(points[:, block], axis=1) for block in self.blocks])
+
     def _range(self, widths):
         """The range of a sum of features of each sentence (..., N), by that of each block."""
-        first, link, last = (np.asarray(width)[..., None] for width in widths)
+        first, link, last = widths[..., None]
         return UP * (first + (self.lengths - 1) * link + last)
 
     def _error(self, points):
         """The relative error of posteriors at points (..., D): of scores, K and T at each of T."""
         scores = sum(np.abs(points[..., block]).max(axis=-1) for block in self.blocks)
-        longest = 8.0 * UNIT * self.lengths.max() ** 2
+        longest = 8.0 * UNIT * float(self.lengths.max()) ** 2
         return longest * (self.steepest + scores) + gamma(2 * self.lengths.sum())
 
     def _terms(self, points, gradients, weights):
@@ -75,26 +79,31 @@ class Chain:
         terms = self._terms(point, gradient, weights)
         return matrix, self.model.ridge + 2.0 * (longest + 1) * terms, 4.0 * self._error(point)
 
+    def near(self, folds: Folds) -> np.ndarray:
+        """Each fold's Hessian at the fit, (n, D, D)."""
+        whole = DenseHessian(self.matrix[0])
+        return self.derivatives.fold_hessians(self.at, folds, 0.0, whole).matrices
+
+    def outward(self, moves: np.ndarray) -> np.ndarray:
+        """Moves (n, D), as they are."""
+        return moves
+
     def kept(self, folds: Folds) -> np.ndarray:
         """What share of the fit's curvature each fold keeps there."""
-        matrix, terms, error = self.matrix
-        whole = DenseHessian(matrix)
-        matrices = self.derivatives.fold_hessians(self.at, folds, 0.0, whole).matrices
-        return np.array([self.whole.share(each, terms, 3.0 * error) for each in matrices])
+        return self.whole.shares(self.near(folds))
 
     def hessian(self, point: np.ndarray, fold: Folds) -> tuple:
         """A fold's own, as `Metric` takes it."""
         (matrix,) = self.derivatives.fold_hessians(point[None], fold).matrices
         return self._with_errors(point, matrix)
 
-    def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
-        """(g (n, D), its errors, how far scores moved apart from the fit) of folds."""
+    def gradients(self, points: np.ndarray, folds: Folds, centre: Any = None) -> tuple:
+        """(g (n, D), its errors, how far scores moved apart from centre, or the fit) of folds."""
         _, gradients = self.derivatives.fold_gradients(points, folds, values=False)
         terms = self._terms(points, gradients, np.ones(len(self.lengths)))
         noise = self._error(points) * (terms @ self.whole.units)
-        moves = points - self.at
-        widths = [np.ptp(moves[:, block], axis=1) for block in self.blocks]
-        return gradients, UP * noise, self._range(widths).max(axis=1)
+        moves = points - (self.at if centre is None else centre)
+        return gradients, UP * noise, self._range(self._widths(moves)).max(axis=1)
 
     def losses(self, params: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
         """Ends (2, .) of the scored sentences' losses, end to end, within radii of params."""

@@ -40,9 +40,8 @@ class Regression:
         self.matrix = self._with_errors(self.at, fit.hessian.matrix)
         self.whole = Metric(*self.matrix)
         units = self.whole.units.reshape(self.q, dim).sum(axis=0)
-        self.tiles = pieces(n, 1 + TILE // len(self.at))
-        self.bent = np.concatenate([np.abs(self.z[rows]) @ units for rows in self.tiles])
-        self.together = 1 + AT_ONCE // (self.q * n)
+        self.bent = np.abs(self.z) @ units
+        self.together = 1 + AT_ONCE // max(self.q * n, len(self.at) ** 2)
         self._leverages = np.full((n, self.q, self.q), np.nan)
 
     def inward(self, params: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -85,7 +84,7 @@ class Regression:
     @cached_property
     def leverages(self) -> np.ndarray:
         """z'H^-1 z of each row, (n, q, q), which may be off by an eighth of `off`."""
-        for rows in self.tiles:
+        for rows in pieces(len(self.z), 1 + TILE // len(self.at)):
             if np.isnan(self._leverages[rows, 0, 0]).any():
                 self._leverages[rows] = self._solved(self.z[rows])[1]
         return self._leverages
@@ -104,7 +103,7 @@ class Regression:
     @cached_property
     def spreads(self) -> np.ndarray:
         """How far a standard error moves scores of each row (apart), (n,)."""
-        squares = self.model.family.spreads(np.maximum(self.leverages, 0.0)) ** 2
+        squares = self.model.family.spreads(self.leverages) ** 2
         return UP * np.sqrt((squares + self.off) / (1.0 - self.whole.doubt))
 
     @cached_property
@@ -112,12 +111,19 @@ class Regression:
         """R in standard errors."""
         return self.spreads[self.model.observed].max()
 
+    def near(self, folds: Folds) -> np.ndarray:
+        """Each fold's Hessian at the fit, (n, D, D)."""
+        less = [gram(self.z[fold], self.point.curvature[fold]) for fold in folds]
+        return self.matrix[0] - np.array(less)
+
+    def outward(self, moves: np.ndarray) -> np.ndarray:
+        """Moves (n, D) of the params of x."""
+        return self.model.columns.outward(moves)
+
     def kept(self, folds: Folds) -> np.ndarray:
         """What share of the fit's curvature each fold keeps there: 1 - |C L| of single rows."""
         if folds.sizes.max() > 1:
-            matrix, terms, error = self.matrix
-            less = (gram(self.z[fold], self.point.curvature[fold]) for fold in folds)
-            return np.array([self.whole.share(matrix - each, terms, 3.0 * error) for each in less])
+            return self.whole.shares(self.near(folds))
         sites = folds.omitted.sites
         leverages = self.leverages[sites]
         both = self.point.curvature[sites] @ leverages
@@ -134,17 +140,20 @@ class Regression:
         curvature[fold[0]] = 0.0
         return self._with_errors(point, gram(self.z, curvature) + np.diag(self.ridge))
 
-    def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
-        """(g (n, D), its errors, how far scores moved from the fit (apart)) of folds."""
+    def gradients(self, points: np.ndarray, folds: Folds, centre: Any = None) -> tuple:
+        """(g (n, D), its errors, how far scores moved (apart) from centre, or the fit) of folds."""
         model = self.model
         eta = model.predictors(points)
         slopes = model.family.slope(eta, model.responses) * model.sample_weight
-        apart = model.family.apart(eta - self.point.eta) * model.observed
+        start = self.point.eta if centre is None else model.predictors(centre)
+        apart = model.family.apart(eta - start) * model.observed
         for slope, drift, fold in zip(slopes, apart, folds, strict=True):
             slope[:, fold] = 0.0
             drift[fold] = 0.0
         doubts = self._doubt(points)
-        drifts = apart.max(axis=1) + 4.0 * (doubts + self._doubt(self.at))
+        drifts = apart.max(axis=1) + 4.0 * (
+            doubts + self._doubt(self.at if centre is None else centre)
+        )
         pulls = self.ridge * points
         noise = self._noise(doubts, model.sample_weight * self._sizes(eta), pulls)
         return (slopes @ self.z).reshape(points.shape) + pulls, noise, UP * drifts

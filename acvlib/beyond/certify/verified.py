@@ -39,6 +39,7 @@ class Metric:
         if not (np.isfinite(matrix).all() and (np.diag(matrix) > 0.0).all()):
             raise NotCertified("the Hessian is not finite, or not positive")
         self.matrix = 0.5 * (matrix + matrix.T)
+        self.given = terms, 3.0 * error  # as of a difference of two such matrices
         self.error = error + 2.0 * UNIT
         self.terms = np.sqrt(np.maximum(terms, np.diag(matrix)))
         self.sides = np.sqrt(np.diag(matrix)) * UP
@@ -97,6 +98,10 @@ class Metric:
             except np.linalg.LinAlgError:
                 continue
         return 0.0
+
+    def shares(self, matrices: np.ndarray) -> np.ndarray:
+        """Those of matrices that are H less one of no larger terms and errors."""
+        return np.array([self.share(each, *self.given) for each in matrices])
 
 
 def excess(reach: np.ndarray) -> np.ndarray:
