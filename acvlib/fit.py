@@ -96,7 +96,7 @@ def _warn_of_priors(fit, priors):
     if not priors:
         return
 
-    def pull(gradient):
+    def pull(gradient: np.ndarray) -> float:
         return np.sqrt(gradient @ fit.hessian.solve(gradient))
 
     if pull(sum(gradient for gradient, _ in priors.values())) < PULL:

@@ -82,12 +82,12 @@ class _Family:
         if self.k > 1:
             self.boxes, self.radius = self._region()
 
-    def largest(self, values):
+    def largest(self, values: np.ndarray):
         """The k largest of each row, of which the least comes first."""
         least = values.shape[-1] - self.k
         return np.partition(values, least)[..., least:]
 
-    def near(self, delta):
+    def near(self, delta: np.ndarray):
         """(slopes, gradient in u, its noise) at params + B'delta."""
         doubt = self.doubt + self.few * (norms(delta) * self.sizes + np.abs(self.eta))
         eta = self.eta + self.u @ delta

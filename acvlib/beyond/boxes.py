@@ -50,18 +50,18 @@ class Slopes:
     def _mean(self, eta):
         return expit(eta) if self.choices else np.exp(eta)
 
-    def at(self, moves):
+    def at(self, moves: np.ndarray):
         """Slopes where scores move so far."""
         return self.weights * (self._mean(self.eta + moves) - self.y)
 
-    def slips(self, low, high):
+    def slips(self, low: np.ndarray, high: np.ndarray):
         """Above the rounding of all that is computed here for moves between low <= 0 <= high."""
         sizes = np.maximum(-low, high)
         doubt = 2.0 * self.doubt + 16.0 * UNIT * (1.0 + np.abs(self.eta) + sizes)
         tops = 2.0 * self._mean(self.eta + high) * (2.0 + sizes)
         return self.weights * (tops * doubt + 8.0 * UNIT * self.y)
 
-    def rests(self, low, high):
+    def rests(self, low: np.ndarray, high: np.ndarray):
         """The range of D(a) = slope(eta + a) - slope(eta) - curvature(eta) a, which has 0."""
         turns = np.clip(-2.0 * self.eta, low, high) if self.choices else 0.0 * low
         rests = [self.at(a) - self.slope - self.curvature * a for a in (low, high, turns)]
@@ -69,7 +69,7 @@ class Slopes:
         slips = self.slips(low, high)
         return np.minimum.reduce(rests) - slips, np.maximum.reduce(rests) + slips
 
-    def quotients(self, low, high):
+    def quotients(self, low: np.ndarray, high: np.ndarray):
         """(middle, half width) of the range of D(a) / a^2 = bend / 2 + a / 6 (a third slope)."""
         ends = self._mean(self.eta + np.array([low, high]))
         if self.choices:
@@ -84,7 +84,7 @@ class Slopes:
         half = 0.5 * (upper - lower) * self.weights + 4.0 * self.slips(low, high)
         return 0.5 * self.bend + 0.5 * (upper + lower) * self.weights, half
 
-    def chords(self, low, high):
+    def chords(self, low: np.ndarray, high: np.ndarray):
         """Below [slope(eta + a) - slope(eta)] / a, for all a."""
         ends = np.array([low, high])
         rises = (np.abs(self.at(ends) - self.slope) - self.slips(low, high)) / np.abs(ends) / UP
@@ -122,7 +122,7 @@ class Terms:
         doubts += radius**2 * (b**3 @ (np.abs(self.middle) + self.half))
         self.doubt = family.all * doubts + family.off * radius + family.noise
 
-    def bounds(self, vectors, own):
+    def bounds(self, vectors: np.ndarray, own: np.ndarray):
         """Above -v'delta and v'delta, rows `own` out of the set and in it (2, 2, m) (step 2)."""
         family = self.family
         products = vectors @ family.u.T

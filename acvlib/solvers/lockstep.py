@@ -71,7 +71,9 @@ def lockstep(
     found.residual[:] = np.linalg.norm(gradients, axis=1)
 
 
-def mend(inverses, rows, moves, changes):
+def mend(
+    inverses: np.ndarray, rows: np.ndarray, moves: np.ndarray, changes: np.ndarray
+) -> np.ndarray:
     """Learn from the change of the gradient along each move where F is curved upwards: which are.
 
     B <- (I - s y'/y's) B (I - y s'/y's) + s s'/y's
@@ -88,7 +90,7 @@ def mend(inverses, rows, moves, changes):
     return curved
 
 
-def times(matrices, vectors):
+def times(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return (matrices @ vectors[..., None])[..., 0]
 
 
