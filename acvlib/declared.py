@@ -44,6 +44,9 @@ class Sizes(dict):
 class Check:
     """What a value must be; a subclass returns the value as it is taken, or raises."""
 
+    def bind(self, given: dict, name: str, sizes: Sizes) -> None:
+        """Bind sizes and labels by an argument of a call, before any is checked."""
+
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         raise NotImplementedError
 
@@ -88,7 +91,9 @@ class Real(Check):
                 where = f" as in {sizes[dimension][1]}" if dimension in sizes else ""
                 wanted += f", {dimension} = {size}{where}" if size is not None else ""
             raise ValueError(f"{name} of shape {array.shape} must be {wanted}")
-        bad = (array <= self.above) | (array < self.least) | (array > self.most)
+        bad = (array < self.least) | (array > self.most)
+        if self.above > -checks.INF:
+            bad |= array <= self.above
         if self.below < checks.INF:
             bad |= array >= self.below
         if self.whole:
@@ -228,7 +233,10 @@ def _declared(function: Any) -> Any:
         given = call.arguments
         sizes = Sizes()
         sizes.owner = given.get(owner)
-        for name in [name for name in given if name in rules]:
+        ruled = [name for name in given if name in rules]
+        for name in ruled:
+            rules[name][0].bind(given, name, sizes)
+        for name in ruled:
             check, optional, several = rules[name]
             values = given[name] if several else (given[name],)
             taken = tuple(

@@ -186,3 +186,11 @@ def bare(x: Whole(1)) -> None: ...  # noqa: E301
 def test_annotations_that_say_nothing_are_errors_at_once(function):
     with pytest.raises(TypeError, match=f"{function.__name__}: x is annotated by"):
         declared(function)
+
+
+def test_what_need_not_be_finite_may_be_infinite_either_way():
+    for edge in (np.inf, -np.inf, np.nan):
+        params = np.array([edge, 1.0])
+        assert np.array_equal(
+            Regression(X, y).objective(params), params[0] ** 2 + 1.0, equal_nan=True
+        )

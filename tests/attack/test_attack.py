@@ -12,7 +12,8 @@ LEFT_OUT = {
     "from_jax from_torch": "JAX does not survive a fork: tests/adapters has their odd inputs",
     "folds.Fold folds.ModelFolds weighting.OfSites": "say how an argument is checked",
     "weighting.keep_latents weighting.drop_latents weighting.hide_labels": "models call them",
-    "graph.check_width graph.collect graph.distribute graph.names_of": "HiddenMRF calls them",
+    "graph.check_width graph.collect graph.distribute": "HiddenMRF calls them",
+    "graph.is_networkx graph.names_of": "tell forms of graphs",
     "graph.EliminationOrder graph.TooWide weighting.FactorWeights": "made by what is",
     "plots.error_ladder plots.series": "draw what they are given: law 8",
 }

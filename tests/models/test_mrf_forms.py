@@ -70,25 +70,28 @@ def test_every_form_of_a_graph_gives_the_same_model(form):
     same(HiddenMRF(COUNTS, form(EDGES), 0.7))
 
 
-def test_nodes_are_sites_by_the_names_of_counts():
-    """In the order of counts; of an array of counts in that of the nodes, by which data go then."""
+def test_nodes_are_sites_by_their_names():
+    """In the order of the nodes or rows, to which counts, exposure and weights are put."""
     named = nx.relabel_nodes(network(), dict(enumerate(NAMES)))
     frame = pd.DataFrame(dense(), NAMES, NAMES)
     counts = pd.Series(COUNTS, NAMES)
     exposure = pd.Series(np.arange(1.0, 8.0), NAMES)
     losses = HiddenMRF(COUNTS, EDGES, 0.7, exposure=exposure.to_numpy()).heldout_loss(PARAMS, ALL)
     other = nx.relabel_nodes(network(nodes=[3, 1, 0, 2, 4, 6, 5]), dict(enumerate(NAMES)))
-    for form in (named, other, frame):
-        for people in (exposure, exposure[::-1], exposure.sample(frac=1, random_state=1)):
-            model = HiddenMRF(counts, form, 0.7, exposure=people)
-            np.testing.assert_allclose(model.heldout_loss(PARAMS, ALL), losses, rtol=1e-12)
-            turned = HiddenMRF(counts[::-1], form, 0.7, exposure=people)
-            ours = turned.heldout_loss(PARAMS, ALL)
-            np.testing.assert_allclose(ours[::-1], losses, rtol=1e-12)
+    for form, order in ((named, ALL), (other, np.array([3, 1, 0, 2, 4, 6, 5])), (frame, ALL)):
+        turned = [exposure, exposure[::-1], exposure.sample(frac=1, random_state=1)]
+        for people in turned if form is not frame else turned[:1]:
+            for observed in (counts, counts[::-1]):
+                model = HiddenMRF(observed, form, 0.7, exposure=people)
+                ours = model.heldout_loss(PARAMS, ALL)
+                np.testing.assert_allclose(ours, losses[order], rtol=1e-12)
     for form in (named, frame):
-        for people in (exposure, exposure[::-1]):
-            model = HiddenMRF(COUNTS, form, 0.7, exposure=people)
-            np.testing.assert_allclose(model.heldout_loss(PARAMS, ALL), losses, rtol=1e-12)
+        model = HiddenMRF(COUNTS, form, 0.7, exposure=exposure)
+        np.testing.assert_allclose(model.heldout_loss(PARAMS, ALL), losses, rtol=1e-12)
+        with pytest.raises(ValueError, match="names to all or to none"):
+            HiddenMRF(COUNTS, form, 0.7, exposure=exposure[::-1])
+    with pytest.raises(ValueError, match="put the graph in the order of the data"):
+        HiddenMRF(counts[::-1], frame, 0.7, exposure=exposure[::-1])
     for by_number in (network(), EDGES):
         same(
             HiddenMRF(pd.Series(COUNTS), by_number, 0.7, sample_weight=pd.Series(np.ones(7))[::-1])
@@ -105,13 +108,13 @@ def test_nodes_are_sites_by_the_names_of_counts():
         ),
         (COUNTS, network(EDGES + 1, range(1, 8)), "not by their places .* as Series"),
         (pd.Series(COUNTS, range(1, 8)), EDGES, "not by their places"),
-        (pd.Series(COUNTS, NAMES)[::-1], network(), r"nodes without data: \[0, 1, 2\]"),
+        (pd.Series(COUNTS, NAMES)[::-1], network(), "the index of counts differs"),
         (COUNTS[:6], network(), "the graph has 7 nodes, and there are 6 sites"),
         (COUNTS, network().to_directed(), "directed"),
         (COUNTS, nx.MultiGraph([*EDGES.tolist(), (1, 0), (5, 6), (6, 5)]), "more than once"),
         (COUNTS, network(np.append(EDGES, [[6, 6]], 0)), "joins a site to itself"),
-        (pd.Series(COUNTS, range(1, 8)), network(), r"data without a node: \[7\]"),
-        (pd.Series(COUNTS, [0, 0, *range(2, 7)]), network(), "must name each site once"),
+        (pd.Series(COUNTS, range(1, 8)), network(), "the index of counts differs"),
+        (pd.Series(COUNTS, [0, 0, *range(2, 7)]), network(), "the index of counts differs"),
         (COUNTS, dense() * 0.5, "entries are 0 or 1; found 0.5: one coupling"),
         (COUNTS, dense(n=8), "must be integers .m, 2."),
         (COUNTS, csr_matrix(dense(n=8)), r"matrix \(8, 8\) must be \(7, 7\)"),
@@ -227,7 +230,8 @@ def test_neighbours_are_those_of_shapely(contiguity):
     model = HiddenMRF(table["n"], borders, 0.5, exposure=table["people"])
     assert sorted(map(tuple, model.edges.tolist())) == expected
     turned = HiddenMRF(table["n"][::-1], borders, 0.5, exposure=table["people"])
-    assert sorted((7 - b, 7 - a) for a, b in np.sort(turned.edges)) == expected
+    assert sorted(map(tuple, turned.edges.tolist())) == expected
+    assert np.array_equal(turned.counts, model.counts)
 
 
 @settings(max_examples=20, deadline=None)

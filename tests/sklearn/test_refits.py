@@ -42,6 +42,7 @@ LABELS = np.where(RNG.random(N) < 1 / (1 + np.exp(-ETA)), "yes", "no")
 RARE = np.where(RNG.random(N) < 0.3 / (1 + np.exp(-ETA)), "rare", "usual")
 THREE = np.where(ETA + RNG.normal(size=N) > 1.0, "c", np.where(RNG.random(N) < 0.3, "b", "a"))
 COUNTS = RNG.poisson(RNG.uniform(0.5, 3.0, N) * np.exp(ETA))
+EXPOSURE = RNG.uniform(0.5, 3.0, N)
 TIMES = RNG.gamma(2.0, np.exp(ETA) / 2.0)
 VALUES = ETA + RNG.normal(size=N)
 TARGETS = X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(N, 3))
@@ -218,6 +219,27 @@ def test_estimators_that_chose_their_penalty_count_as_what_they_chose(chosen, y,
     same = cross_validate(plain(chosen), X, y, scoring=scoring)["test_score"]
     ours = acv.approx_cross_validate(chosen, X, y, scoring=scoring, method="exact")
     assert_allclose(ours["test_score"], same, rtol=1e-5)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_ridge_leave_one_out_equals_ridgecv(intercept):
+    grid = RidgeCV(alphas=[3.0], fit_intercept=intercept, store_cv_results=True).fit(X, VALUES)
+    ridge = Ridge(alpha=3.0, fit_intercept=intercept).fit(X, VALUES)
+    settings = {"cv": LeaveOneOut(), "scoring": "neg_mean_squared_error"}
+    scores = acv.approx_cross_validate(ridge, X, VALUES, **settings)
+    assert_allclose(-scores["test_score"], grid.cv_results_[:, 0], rtol=1e-10, atol=1e-10)
+
+
+def test_rates_weighted_by_their_exposure_equal_counts_with_an_offset():
+    model = PoissonRegressor(alpha=0.0, **TIGHT).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
+    params = {"sample_weight": EXPOSURE}
+    settings = {"params": params, "method": "exact"}
+    ours = acv.approx_cross_validate(model, X, COUNTS / EXPOSURE, **settings)["cv_result"]
+    design = ours.fit.model.design
+    for fold, refit in zip(ours.folds, ours.params, strict=True):
+        left = np.delete(np.arange(len(X)), fold)  # where eta has the offset log(exposure)
+        slopes = EXPOSURE[left] * np.exp(design[left] @ refit) - COUNTS[left]
+        assert_allclose(slopes @ design[left], 0.0, atol=1e-4)
 
 
 def test_a_sparse_x_too_large_to_be_dense_is_reduced_to_its_rows_or_refused(monkeypatch):

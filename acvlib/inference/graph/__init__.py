@@ -17,7 +17,7 @@ import numpy as np
 from ...checks import check_kind, one_line, real_or_box
 from ...folds.folds import Sites
 from ..chain import differentiable, flat, split
-from .edges import check_edges, names_of
+from .edges import check_edges, is_networkx, names_of
 from .elimination import EliminationOrder, TooWide, check_width, eliminate
 from .sums import collect, distribute
 
@@ -30,6 +30,7 @@ __all__ = [
     "collect",
     "distribute",
     "eliminate",
+    "is_networkx",
     "log_partition",
     "names_of",
 ]

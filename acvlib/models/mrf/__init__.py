@@ -33,7 +33,22 @@ class EmptyState(NoFiniteOptimum):
 
 
 class Graph(Check):
-    """Edges (m, 2) between the sites, whose names are those of counts, or else of the graph."""
+    """Edges (m, 2) between the sites, whose names and order are the graph's, or else of counts."""
+
+    def bind(self, given: dict, name: str, sizes: Sizes) -> None:
+        names = graph.names_of(given[name])
+        data = [given[each] for each in ("counts", "exposure", "sample_weight") if each in given]
+        data = [values for values in data if np.ndim(values)]
+        named = [values for values in data if hasattr(getattr(values, "index", None), "equals")]
+        if names is None or not named:
+            return
+        index = sys.modules["pandas"].Index(names)
+        apart = sum(not index.equals(values.index) for values in named)
+        several = apart > 1 and not graph.is_networkx(given[name])
+        if several or apart and len(named) < len(data):
+            remedy = "give names to all or to none, and put the graph in the order of the data"
+            raise ValueError(f"data are in another order than the graph's {names[:3]}...: {remedy}")
+        sizes["n"] = len(names), name, index
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> np.ndarray:
         n_sites, counts, labels = sizes["n"]
@@ -54,7 +69,7 @@ class HiddenMRF(ModelDefaults):
 
     Parameters
     ----------
-    counts : (n,) whole numbers >= 0; a site each, in this order
+    counts : (n,) whole numbers >= 0, a site each, in this order or, by name, in that of the graph
     edges : (m, 2), each edge once, none for independent sites; or a networkx graph, or an adjacency
         matrix of 0 and 1, dense, sparse or a frame. Nodes that have names go by the index of
         counts; without one, sites are the nodes or rows in their order.
