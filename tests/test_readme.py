@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn_crfsuite import CRF
 
 import acvlib as acv
-from acvlib.models.mrf.areas import neighbours
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -71,7 +70,7 @@ def of_graphs():
     squares = [shapely.box(i, 0, i + 1, 1) for i in range(6)]
     frame = geopandas.GeoDataFrame({"counts": PATH_OF_COUNTS}, geometry=squares)
     graph = networkx.path_graph(6)
-    return {"counts": PATH_OF_COUNTS, "graph": graph, "frame": frame, "neighbours": neighbours}
+    return {"counts": PATH_OF_COUNTS, "graph": graph, "frame": frame}
 
 
 def of_arrays(library):
@@ -99,6 +98,7 @@ BROUGHT = {
     "FeatureCRF": lambda: {"X": SENTENCES, "y": TAGS},
     "from_crfsuite": of_crfsuite,
     "models.HiddenMRF": of_graphs,
+    "models.HiddenMRF.from_map": of_graphs,
     "from_jax": lambda: of_arrays("jax"),
     "from_torch": lambda: of_arrays("torch"),
     "treecv": of_parquet,

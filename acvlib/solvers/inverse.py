@@ -205,7 +205,11 @@ class DenseFolds(FoldSolver):
             for place, row in enumerate(np.arange(len(self.matrices))[rows]):
                 factor = self.factors[row]
                 if factor is None:
-                    out[place] = without_factor(self.matrices[row], out[place])
+                    try:
+                        out[place] = without_factor(self.matrices[row], out[place])
+                    except np.linalg.LinAlgError as error:
+                        singular = f"the Hessian of fold {row} is singular at its params"
+                        raise np.linalg.LinAlgError(singular) from error
                 else:
                     out[place] = cho_solve((factor.T, False), out[place], check_finite=False)
         return out if self.inward is None else out @ self.inward.T

@@ -126,12 +126,14 @@ class CompiledLearner:
         return self.initial.copy()
 
     def update(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
-        self.update_kernel(*self._model(state, X, y), np.arange(len(X)), 0, len(X))
+        model = self._model(state, X, y)
+        self.update_kernel(*model, np.arange(len(X)), 0, len(X))
         return state
 
     def loss(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        model = self._model(state, X, y)
         losses = np.empty(len(X))
-        self.loss_kernel(*self._model(state, X, y), 0, len(X), losses)
+        self.loss_kernel(*model, 0, len(X), losses)
         return losses
 
     def _model(self, state, X, y):

@@ -423,7 +423,7 @@ def test_a_fold_that_leaves_no_count_of_a_day_is_named(rng, n_zeros):
         with pytest.warns(UnconvergedFit, match="fold 1 leaves no count above 0 of day 1"):
             result = method(full, [[3], rest])
         assert np.isfinite(result.fold_losses).tolist() == [True, False]
-    assert exact(full, [rest[1:]]).diagnostics["converged"].all()
+    assert exact(full, [rest[len(rest) // 2 :]]).diagnostics["converged"].all()
     with pytest.raises(NoFiniteOptimum, match="fold 0 leaves no count above 0 of day 1"):
         exact(full, [rest])
     kept = PoissonTraffic(counts, day, prior=TrafficPrior(day_concentration=2.0))
