@@ -274,7 +274,7 @@ ledger.record("beyond.certify.path.ours", (along.ours / along.error).median(), a
 # sentence:
 
 # %%
-text = datasets.load_or_simulate("conll2003", rng)
+text = datasets.load_or_simulate("conll2003", np.random.default_rng(seed))
 counts = (1000, 300) if paper else (150, 30)
 sentences = certified.sentences_table(text.train, *counts, (0.01, 1.0), rng)
 columns = ["folds", "certified", "at_own_params", "bound_over_true", "width_over_gap"]
