@@ -228,7 +228,7 @@ figures.save(fig, "mrf_seconds", june)
 # :name: fig-mrf-seconds
 # :alt: Seven bars on a logarithmic axis; the jackknife hardly longer than scoring alone, the authors' EM by far the longest.
 # Seconds for all folds at β = 0.4 after the first fit, medians over draws, and how many times the IJ's they are.
-# {verdict}`ghosh.fig3.time.authors_over_acv` {verdict}`ghosh.fig3.time.exact_over_acv_net`
+# {verdict}`ghosh.fig3.time.authors_over_acv`
 # ```
 #
 # With the authors' exact CV the paper's statement holds by far: ACV is {value}`ghosh.fig3.time.authors_over_acv`
