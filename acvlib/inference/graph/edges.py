@@ -17,9 +17,9 @@ _FORMS = "a networkx graph or an adjacency matrix of all sites (`.sparse` of lib
 def check_edges(edges: Any, n_sites: int, labels: Any = None) -> np.ndarray:
     """Return the edges (m, 2) of a graph as integers, each once.
 
-    edges: two sites a row; or a networkx graph; or a 0/1 adjacency matrix, dense, sparse or a frame.
-    labels: names (n_sites,) of the sites, by which the nodes of a graph that has names are sites;
-    without names sites are the places of nodes or rows.
+    edges: two sites a row; or a networkx graph; or a 0/1 adjacency matrix, dense, sparse or a
+    frame. labels: names (n_sites,) of the sites, by which the nodes of a graph that has names are
+    sites; without names sites are the places of nodes or rows.
 
     Raises ValueError naming an edge that is none, that comes twice or has a weight, and names that
     are not those of the sites.
