@@ -42,7 +42,11 @@ dims = [2, 4, 8, 20, 40, 80] if paper else [2, 8, 40]
 left_out = [0.0025, 0.01, 0.03, 0.1, 0.2, 0.33, 0.5]
 cells = phase.regressions(400, dims, left_out, many, rng)
 needed = phase.needed(cells)
-short = {"infinitesimal_jackknife": "IJ", "frozen_newton": "frozen", "newton_step": "Newton"}
+short = {
+    "infinitesimal_jackknife": "IJ",
+    "frozen_newton": "frozen",
+    "newton_step": "Newton",
+}
 needed.replace(short).unstack("size")
 
 # %% tags=["hide-input", "remove-output"]
