@@ -56,9 +56,7 @@ class Graph(Check):
         edges = graph.check_edges(value, n_sites, labels)
         edges.setflags(write=False)
         if labels is None and "pandas" in sys.modules:
-            names = graph.names_of(value)
-            index = sys.modules["pandas"].Index(range(n_sites) if names is None else names)
-            sizes["n"] = n_sites, counts, index
+            sizes["n"] = n_sites, counts, sys.modules["pandas"].Index(range(n_sites))
         return edges
 
 
