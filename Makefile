@@ -3,6 +3,7 @@
 # make pdf                        the built book as one document: book/_build/html/acvlib.pdf
 # make publish                    run at paper scale and keep the result in book/published/
 # make test | test-coverage       test the library, which needs a small environment only
+# make test-laws                  the laws and the attack on all that is public, with more examples
 # make test-book                  test the book's own code, and models in torch, in the environment of the book
 # make test-data                  test the data sets again, where $ACVLIB_DATA has them
 # make lint | wheel               style and types; the package as pip installs it
@@ -20,7 +21,7 @@ READY := .venv/.ready
 comma := ,
 PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site pdf publish test test-coverage test-book test-data lint wheel bench publish-bench check release lock
+.PHONY: book site pdf publish test test-coverage test-laws test-book test-data lint wheel bench publish-bench check release lock
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -41,6 +42,9 @@ test: $(LIBRARY)
 
 test-coverage: $(LIBRARY)
 	$(PYTEST) --ignore=tests/book --cov
+
+test-laws: $(READY)
+	HYPOTHESIS_PROFILE=ci $(PYTEST) tests/laws tests/attack
 
 test-book: $(READY)
 	$(PYTEST) tests/book tests/adapters  # torch is here

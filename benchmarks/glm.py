@@ -1,8 +1,8 @@
 """Leave-one-out of regressions: every rung in units of one fit,
 and beside what a user would otherwise run.
 
-Ratios within this run, medians of repeats where a call is short. statsmodels and bbai join where
-installed.
+Ratios within this run, medians of repeats where a call is short. statsmodels, bbai and RandALO join
+where installed.
 """
 
 import importlib.util
@@ -78,6 +78,26 @@ def bbai_alo(model):
     return np.asarray(Bbai(C=1.0 / PENALTY).fit(model.X, model.y).aloocvs_)
 
 
+def randalo(n, dim):
+    """RandALO's estimate of the mean loss beside the Newton step's, fits included in both."""
+    from randalo import RandALO
+    from torch.nn.functional import softplus
+
+    drawn = logistic(n, dim)
+    model = GLM(drawn.X, drawn.y, penalty=PENALTY, intercept=False)
+    peer = LogisticRegression(C=1.0 / PENALTY, penalty="l2", fit_intercept=False, tol=1e-8)
+
+    def theirs():
+        risk = RandALO.from_sklearn(peer.fit(model.X, model.y), model.X, model.y)
+        return float(risk.evaluate(lambda eta, y: softplus(-y * eta).mean()))
+
+    truth = acv.exact(acv.fit(model), acv.folds.leave_one_out(n)).loss
+    share = ratio(lambda: ours(model, acv.newton_step), theirs, 3)
+    report(f"RandALO, n = {n:,}, p = {dim}: seconds of newton_step over its own", share, 1)
+    error = abs(ours(model, acv.newton_step).mean() - truth) / abs(theirs() - truth)
+    report(f"RandALO, n = {n:,}, p = {dim}: error of newton_step over its own", error, 1)
+
+
 def beside(name, peer, model, rung, repeats, error_limit=EQUAL):
     """Our seconds over the peer's, fits included in both, and our mean error over the peer's."""
     reference = acv.exact(
@@ -119,6 +139,8 @@ def main():
     if importlib.util.find_spec("statsmodels"):
         plain = GLM(model.X, model.y)
         beside("statsmodels one-step", statsmodels_one_step, plain, acv.newton_step, 5)
+    if importlib.util.find_spec("randalo"):
+        randalo(2000, 400)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,16 @@ from oracles.campaign import HAZARDS, campaign
 import acvlib as acv
 
 from .doors import DOORS
-from .law import NIGHTLY, Refused, ask, cases
+from .law import NIGHTLY, PROFILE, Refused, ask, cases
+
+FOLDS = {"quick": 120, "ci": 1_000, "nightly": 30_000}
 
 
 @cases("proof", ["certify"])
 def test_bounds_hold_in_exact_arithmetic(name):
     """In any unit, for single rows and folds, large counts, and params that are far off."""
     seed = None if NIGHTLY else 0
-    found = campaign(30_000 if NIGHTLY else 250, np.random.default_rng(seed))
+    found = campaign(FOLDS[PROFILE], np.random.default_rng(seed))
     assert len(found) == len(HAZARDS)
     for hazard, (_, certified, distance, loss) in found.items():
         assert distance <= 1.0, hazard

@@ -29,6 +29,7 @@ MAX_ITERATIONS = 500
 TOLERANCE = 1e-7  # of the objective, relative, between iterations
 EMPTY = 2.0  # expected frames below which a state counts as emptied
 N_CLUSTERINGS = 4  # of which K-means keeps the best
+N_STEPS = 20  # of a clustering
 ALL_ORDERS = 6  # states up to which every order is tried
 FORBIDDEN = 1e-9  # in place of a probability of 0, so that fewer moves of it are better
 
@@ -141,7 +142,7 @@ def k_means(x: np.ndarray, k: int, rng: np.random.Generator, lower: str = "n_sta
     runs = []
     for start in range(N_CLUSTERINGS):
         try:
-            centres, labels = kmeans2(x, k, 50, minit="++", missing="raise", seed=rng)
+            centres, labels = kmeans2(x, k, N_STEPS, minit="++", missing="raise", seed=rng)
         except ClusterError:
             continue
         if len(np.unique(labels)) == k:
