@@ -1,8 +1,6 @@
-"""Leave-one-out of regressions: every rung in units of one fit,
-and beside what a user would otherwise run.
+"""Leave-one-out of regressions: rungs in units of one fit, and beside what a user would run.
 
-Ratios within this run, medians of repeats where a call is short. statsmodels, bbai and RandALO join
-where installed.
+Medians of repeats where a call is short. statsmodels, bbai and RandALO join where installed.
 """
 
 import importlib.util
@@ -111,9 +109,7 @@ def beside(name, peer, model, rung, repeats, error_limit=EQUAL):
 
 
 def ridge(n, dim):
-    """RidgeCV's closed form beside the Newton step, which is exact here;
-    one penalty, fits included.
-    """
+    """RidgeCV's closed form beside the Newton step, which is exact here; one penalty, with fits."""
     rng = np.random.default_rng(0)
     X, y = truth("gaussian", dim, rng).draw(n, rng)
 

@@ -1,4 +1,4 @@
-"""Odd inputs of all that is public: a seeded part in every run, more in CI, every one of them at night."""
+"""Odd inputs of all that is public: a seeded part, more in CI, every one of them at night."""
 
 import inspect
 import re
