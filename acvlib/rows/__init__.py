@@ -1,10 +1,29 @@
-"""Rows of files and frames for `treecv` and `kfold`."""
+"""Rows of files and frames for `treecv` and `kfold`.
 
+Whatever speaks Arrow, Parquet and .npy, a portion at a time. Columns must be numbers, without
+missing values: others are refused by name.
+"""
+
+import re
+import tempfile
+import weakref
 from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from ..checks import check_whole, in_order_of
+import numpy as np
+
+from ..checks import check_whole, in_order_of, real_array
+from ..extras import require
+from ..parallel import pieces
 from ..treecv import Examples as ArrayExamples
+
+BATCH = 2**19  # numbers of a file that are decoded at once
+BUFFER = 2**16  # bytes of each column that are read at once
+SOURCES = (
+    "a path to .npy or .parquet, a folder of these, a pandas or polars frame or an arrow table"
+)
 
 
 class Examples(ArrayExamples):
@@ -36,8 +55,148 @@ class Examples(ArrayExamples):
         ------
         ValueError : a column that is no number (text, categories, times), or has missing values
         """
-        from .sources import read
-
         check_whole("memory", memory, 0)
         target = in_order_of(getattr(source, "index", None), "target", target)
-        return cls(*read(source, target, features, memory))
+        return cls(*_read(source, target, features, memory))
+
+
+def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -> tuple:
+    """X (n, d) and y (n,) or None of a file or frame; X in a scratch file beyond `most` bytes."""
+    if isinstance(source, str | PathLike) and Path(source).suffix == ".npy":
+        return _read_npy(source, target, features, most)
+    dataset = _dataset(source)
+    label = [str(target)] if isinstance(target, str | int) else []
+    names = _features(dataset.schema, label, features)
+    batches = dataset.to_batches(
+        columns=[*names, *label],
+        batch_size=max(1, BATCH // len(names)),
+        batch_readahead=0,
+        fragment_readahead=0,
+        use_threads=False,
+    )
+    n_rows = dataset.count_rows()
+    y = np.empty(n_rows) if label else target
+    blocks = _blocks(batches, len(names), y)
+    return _gathered(blocks, (n_rows, len(names)), most), y
+
+
+def _gathered(blocks, shape, most):
+    """Blocks of rows as one array (n, d): in memory up to `most` bytes, else mapped from a file
+    that goes with the array.
+    """
+    if 8 * shape[0] * shape[1] <= most:
+        X = np.empty(shape)
+        start = 0
+        for block in blocks:
+            X[start : start + len(block)] = block
+            start += len(block)
+        return X
+    file = tempfile.NamedTemporaryFile(prefix="acvlib-rows-")  # noqa: SIM115 (the array closes it)
+    for block in blocks:
+        block.tofile(file)
+    X = np.memmap(file, float, "r", shape=shape)
+    weakref.finalize(X.base, file.close)
+    return X
+
+
+def _read_npy(path, target, features, most):
+    if features is not None:
+        raise ValueError(f"{path} has no names of columns: features must be None")
+    if isinstance(target, str | PathLike) and Path(target).suffix == ".npy":
+        target = np.load(target)
+    elif isinstance(target, str | int):
+        raise ValueError(f"target = {target!r}: of a .npy file, give another .npy, or an array")
+    X = np.load(path, mmap_mode="r")
+    if X.ndim != 2:
+        raise ValueError(f"{path} has shape {X.shape}: it must be (rows, features)")
+    if X.dtype == float and X.flags.c_contiguous and X.nbytes > most:
+        return X, target
+    parts = pieces(len(X), max(1, BATCH // max(1, X.shape[1])))
+    return _gathered((real_array("X", X[part]) for part in parts), X.shape, most), target
+
+
+def _dataset(source):
+    """A Parquet file, those of a folder in the order of their names, or a frame, as Arrow reads."""
+    if not isinstance(source, str | PathLike):
+        if isinstance(source, type) or not hasattr(source, "__arrow_c_stream__"):
+            hint = " (collect() a LazyFrame)" if hasattr(source, "collect") else ""
+            got = f"{type(source).__name__}{hint}; of arrays, Examples(X, y)"
+            raise TypeError(f"the source must be {SOURCES}; got {got}")
+        table = require("pyarrow", extra="parquet").table(source)
+        return require("pyarrow.dataset", extra="parquet").dataset(table)
+    path = Path(source)
+    if not path.exists():
+        raise FileNotFoundError(f"no file or folder {path}")
+    if path.is_file() and path.suffix not in (".parquet", ".pq"):
+        raise ValueError(f"{path}: the source must be {SOURCES}")
+    arrow = require("pyarrow.dataset", extra="parquet")
+    scan = arrow.ParquetFragmentScanOptions(
+        use_buffered_stream=True, buffer_size=BUFFER, pre_buffer=False
+    )
+    kind = arrow.ParquetFileFormat(default_fragment_scan_options=scan)
+    files = sorted(arrow.dataset(path, format=kind).files, key=_place)
+    if not files:
+        raise ValueError(f"no Parquet files in {path}")
+    dataset = arrow.dataset(files, format=kind, partitioning="hive")
+    double = require("pyarrow", extra="parquet").float64()
+    schema = dataset.schema  # of the first file: numbers of the others may be of wider types
+    for number, field in enumerate(schema):
+        if _is_number(field.type):
+            schema = schema.set(number, field.with_type(double))
+    return arrow.dataset(files, format=kind, partitioning="hive", schema=schema)
+
+
+def _is_number(kind):
+    types = require("pyarrow", extra="parquet").types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
+def _place(file):
+    """Where a file stands among its kin: numbers in names by value, as part.2 before part.10."""
+    words = re.split(r"(\d+)", file)
+    return [(int(word), word) if word.isdigit() else (0, word) for word in words]
+
+
+def _features(schema, label, features):
+    """The names of the features: all but the target and the index of a pandas frame, if None."""
+    names = schema.names
+    if features is None:
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        features = [name for name in names if name not in index and name not in label]
+    elif isinstance(features, str) or not all(isinstance(name, str | int) for name in features):
+        raise ValueError(f"features = {features!r:.60} must be a list of names of columns")
+    features = [str(name) for name in features]
+    columns = [*features, *label]
+    if len(set(columns)) < len(columns) or not features:
+        raise ValueError(f"features {features} must be different columns, not the target {label}")
+    for name in columns:
+        found = names.count(name)
+        if found != 1:
+            raise ValueError(f"{found} columns {name!r}, of {', '.join(names)}: there must be one")
+        kind = schema.field(name).type
+        if not _is_number(kind):
+            raise ValueError(
+                f"column {name!r} is {kind}: make numbers of it (a 0/1 column a category, seconds "
+                "of a time, float64 of a decimal), or name the columns to be used: features=[...]"
+            )
+    return features
+
+
+def _blocks(batches, n_features, y):
+    """X (m, d) of each batch in turn; its last column, the target if there is one, goes into y."""
+    start = 0
+    for batch in batches:
+        block = np.empty((len(batch), batch.num_columns))
+        for number, column in enumerate(batch.columns):
+            if column.null_count:
+                valid = column.is_valid().to_numpy(zero_copy_only=False)
+                where = f"row {start + np.argmin(valid)} the first"
+                raise ValueError(
+                    f"column {batch.schema.names[number]!r} has missing values, {where}: fill them "
+                    "in, or drop the rows"
+                )
+            block[:, number] = column.to_numpy(zero_copy_only=False)
+        if block.shape[1] > n_features:
+            y[start : start + len(block)] = block[:, -1]
+        start += len(block)
+        yield np.ascontiguousarray(block[:, :n_features])

@@ -37,7 +37,7 @@ class Portions:
 @pytest.fixture(params=[1, 2**30], ids=["mapped", "memory"])
 def memory(request, monkeypatch):
     """Bytes in memory: none, so that all is mapped, written in batches; or all."""
-    monkeypatch.setattr("acvlib.rows.sources.BATCH", 128)
+    monkeypatch.setattr("acvlib.rows.BATCH", 128)
     return request.param
 
 
