@@ -22,7 +22,8 @@ def influence(fit: AFit) -> Any:
     brings; cooks_distance: d' H d / (D s2), d the change of params (D,) by a Newton step without
     the site; dfbetas_0, ...: d over standard errors, those at the fit. s2 is 1 but for a gaussian
     GLM, whose losses have variance 1: there it is the variance of the residuals, and in dfbetas
-    that without the site. Of a GLM without penalty these are statsmodels' numbers.
+    that without the site. Of a gaussian, logistic or Poisson GLM without penalty these are
+    statsmodels' numbers; elsewhere its Cook's distance is another formula.
 
     Raises
     ------
