@@ -20,7 +20,6 @@ GROUP = np.repeat(np.arange(3), 2)
 TENTHS = np.arange(48).reshape(12, 4)
 STATE = np.repeat(RNG.integers(0, 2, 24), 5)
 FRAMES = RNG.standard_normal((120, 1)) + 2.5 * STATE[:, None]
-MEANS = np.array([0.0, 2.5])
 TAGS = [RNG.integers(0, 3, 5) for _ in range(12)]
 SCORES = [RNG.standard_normal((5, 3)) for _ in TAGS]
 BLOCK = np.repeat(np.arange(3), [3, 9, 3])

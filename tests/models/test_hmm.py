@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from autograd import grad
-from autograd import hessian as dense_hessian
 from numpy.testing import assert_allclose
 from oracles.enumerate import weighted_log_sum
 from oracles.toy_models import Laplace
@@ -13,7 +12,7 @@ from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
-from acvlib.folds import WHOLE, Folds
+from acvlib.folds import Folds
 from acvlib.models import (
     GLMHMM,
     HMM,
@@ -24,10 +23,7 @@ from acvlib.models import (
     NeuralHMM,
     PoissonHMM,
 )
-from acvlib.models.hmm import derivatives as hmm_derivatives
 from acvlib.models.hmm import em
-from acvlib.models.hmm.curvature import Curvature
-from acvlib.models.hmm.derivatives import Products
 from acvlib.models.hmm.emissions import (
     AutoRegression,
     Gaussian,
@@ -35,7 +31,6 @@ from acvlib.models.hmm.emissions import (
     NeuralAutoRegression,
     Poisson,
 )
-from acvlib.models.hmm.posterior import hidden_states, states_of_sequences
 
 ROWS = np.arange(2)
 LENGTHS = (9, 14, 7)
@@ -225,16 +220,6 @@ def test_derivatives_equal_autograd(case):
     check_derivatives(*case)
 
 
-@pytest.mark.parametrize("sites", ["sequences", "steps"])
-@pytest.mark.parametrize("name", ["diag", "AR(0)", "AR(2)"])
-def test_derivatives_with_sample_weights_equal_autograd(name, sites):
-    rng = np.random.default_rng(1)
-    n = BUILDS[name](rng, sites=sites).n_sites
-    weights = np.append(0.0, rng.uniform(0.2, 3.0, n - 1))
-    model = BUILDS[name](np.random.default_rng(1), sites=sites, sample_weight=weights)
-    check_derivatives(model, 0.4 * rng.normal(size=model.n_params))
-
-
 FREE = np.nan
 LEFT_TO_RIGHT = [[1, 0, 0], [FREE, FREE, 0], [0, FREE, FREE], [0, 0, 1]]
 MIXED = [[FREE, FREE, 0.2], [FREE, 0, FREE], [FREE] * 3, [0.5, FREE, FREE]]
@@ -263,51 +248,6 @@ def test_concentrations_of_rows_and_entries(concentration):
     flat = GaussianHMM(x, 2, concentration=1.0)
     pseudo = np.sum((np.broadcast_to(concentration, (3, 2)) - 1.0) * np.log(rows))
     assert model.log_prior(params) - flat.log_prior(params) == pytest.approx(pseudo, rel=1e-12)
-
-
-def test_many_directions_at_once_are_what_each_is_alone(case):
-    model, params = case
-    vectors = np.random.default_rng(3).normal(size=(20, len(params)))
-    products = model.derivatives.products(params[None], WHOLE)
-    for kind, accuracy in ((products, 1e-11), (products.rough, 1e-5)):
-        each = np.concatenate([kind.multiply(vector[None], np.zeros(1, int)) for vector in vectors])
-        close(kind.multiply(vectors, np.zeros(20, int)), each, accuracy)
-
-
-def positive(matrix):
-    """A matrix, with its eigenvalues' absolute values where it has negative ones."""
-    values, vectors = np.linalg.eigh(matrix)
-    return matrix if values.min() > 0 else (vectors * abs(values)) @ vectors.T
-
-
-def test_preconditioners_are_inverses_of_the_information(case):
-    model, params = case
-    matrix = np.zeros((len(params), len(params)))
-    hidden = hidden_states(model, params, np.ones(model.n_sites))
-    for place, block in Curvature(hidden).blocks:
-        for own in np.arange(len(params))[place].reshape(-1, len(block)):
-            matrix[np.ix_(own, own)] = positive(block)
-    vectors = np.random.default_rng(3).normal(size=(10, len(params)))
-    expected = np.linalg.solve(matrix, vectors.T).T
-    products = model.derivatives.products(params[None], WHOLE)
-    solved = products.precondition(vectors, np.zeros(10, int))
-    assert_allclose(solved, expected, rtol=1e-8, atol=1e-10)
-
-
-def test_preconditioners_of_folds_lack_what_is_left_out(case, monkeypatch):
-    model, params = case
-    monkeypatch.setattr(hmm_derivatives, "SHARE", 0.0)
-    if model.sites != "sequences":
-        pytest.skip("folds of time steps share nothing")
-    folds = Folds([np.array([0]), np.array([1, 2])])
-    vectors = np.random.default_rng(3).normal(size=(2, len(params)))
-    weights = [acv.folds.weights(3, fold) for fold in folds]
-    separate = Products([Curvature(hidden_states(model, params, w)) for w in weights])
-    own = [Curvature(states_of_sequences(model, params, fold)) for fold in folds]
-    whole = Curvature(hidden_states(model, params, np.ones(3)))
-    shared = Products([whole], own, folds)
-    expected = separate.precondition(vectors, ROWS)
-    assert_allclose(shared.precondition(vectors, ROWS), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_heldout_losses_are_those_of_chains(case):
@@ -466,21 +406,6 @@ def test_an_emptied_state_is_named():
         em.expectation_maximisation(model, start)
 
 
-def test_data_far_from_zero_lose_no_digits():
-    """Gradient at 1e6 + x against the same at x, both without a prior on means that could tell."""
-    rng = np.random.default_rng(17)
-    x = np.round(rng.normal(size=(60, 2)) * 2**10) / 2**10  # exact after the shift
-    near, far = (GaussianHMM(x + shift, 2, mean_scale=1e12) for shift in (0.0, 2.0**20))
-    named = near.unpack(near.initial_params(rng))
-    mean = np.round(named.emission.mean * 2**10) / 2**10
-    gradients = []
-    for model, shift in ((near, 0.0), (far, 2.0**20)):
-        emission = named.emission._replace(mean=mean + shift)
-        params = model.pack(named._replace(emission=emission))
-        gradients.append(model.derivatives.value_and_gradient(params, np.ones(60))[1])
-    close(gradients[1], gradients[0], 1e-10)
-
-
 def test_k_means_finds_what_is_apart():
     rng = np.random.default_rng(18)
     truth = rng.integers(0, 3, 90)
@@ -488,16 +413,3 @@ def test_k_means_finds_what_is_apart():
     assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3
     with pytest.raises(ValueError, match="fewer than 3 distinct values: lower n_states"):
         em.k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, rng)
-
-
-def test_curvature_without_active_states_is_close():
-    """Leaving out pairs below the threshold changes a product by less than that share of it."""
-    rng = np.random.default_rng(16)
-    model = AutoRegressiveHMM(two_regimes(rng), 2)
-    (params,) = model.restart_points(rng, 1)
-    posterior, v = hidden_states(model, params, np.ones(6)), rng.normal(size=(2, len(params)))
-    products = Products([Curvature(posterior)])
-    fine, rough = (kind.multiply(v, np.zeros(2, int)) for kind in (products, products.rough))
-    slow = v @ dense_hessian(model.objective)(params, np.ones(6))
-    assert abs(fine - slow).max() <= 1e-8 * abs(slow).max()
-    assert 1e-12 < abs(rough - slow).max() / abs(slow).max() < 1e-3

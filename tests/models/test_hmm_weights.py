@@ -3,41 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from test_hmm import FREE, LEFT_TO_RIGHT, MIXED, levels, two_regimes
+from test_hmm import FREE, levels, two_regimes
 
 import acvlib as acv
-from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NoFiniteOptimum
+from acvlib.models import HMM, GaussianHMM, NoFiniteOptimum
 from acvlib.models.hmm import em
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian
-from acvlib.models.hmm.parameters import Simplex
-
-
-def test_em_and_fit_take_weights():
-    rng = np.random.default_rng(3)
-    x = two_regimes(rng, 4, 30)
-    model = AutoRegressiveHMM(x, 2, sample_weight=[1.0, 2.0, 0.5, 0.0])
-    climbed = em.expectation_maximisation(model, acv.fit(model, rng=rng).params, 3000, 1e-13)
-    fit = acv.fit(model, climbed.params)
-    assert_allclose(climbed.objectives[-1], fit.objective, rtol=1e-9)
-    left = acv.exact(fit, acv.Folds([[0], [1]]))
-    alone = HMM(x[1:3], 2, model.emission, sample_weight=[2.0, 0.5])  # in the same units
-    without = acv.fit(alone, left.params[0])
-    assert_allclose(left.fold_losses[0], alone.sequence_losses(without.params, x[:1]), rtol=1e-6)
-
-
-@pytest.mark.parametrize("fixed", [LEFT_TO_RIGHT, MIXED])
-def test_fixed_entries_stay_through_em_fit_and_folds(fixed):
-    rng = np.random.default_rng(2)
-    model = HMM(levels(rng), 3, Gaussian(), fixed=fixed)
-    kept = ~np.isnan(model.fixed)
-    start = em.expectation_maximisation(model, model.params_of_labels(np.repeat([0, 1, 2] * 4, 8)))
-    fit = acv.fit(model, start.params)
-    assert fit.newton_decrement < 1e-6
-    for params in (start.params, fit.params, *acv.exact(fit, [[0], [1, 2]]).params):
-        named = model.unpack(params)
-        rows = np.vstack([named.initial, named.transition])
-        assert (rows[kept] == model.fixed[kept]).all()
-    assert np.diff(start.objectives).max() < 1e-9 * abs(start.objectives[-1])
 
 
 def test_a_flat_prior_is_maximum_likelihood():
@@ -71,16 +42,6 @@ def test_a_probability_that_runs_to_zero_is_named():
     fixed[3] = [0, 0, 1]
     model = HMM(levels(np.random.default_rng(4)), 3, Gaussian(), concentration=1.0, fixed=fixed)
     assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
-
-
-def test_rows_keep_what_is_fixed():
-    law = Simplex((4, 3), 1.5, MIXED)
-    rows = law.rows(np.full((4, 3), 100.0 / 3.0))
-    assert_allclose(rows.sum(axis=1), 1.0)
-    assert_allclose(np.exp(law.log_p(law.weights(rows))), rows, rtol=1e-14)
-    assert law.kept.sum(axis=1).tolist() == [1, 1, 2, 1]
-    with pytest.raises(ValueError, match="where fixed"):
-        law.weights(np.full((4, 3), 1.0 / 3.0))
 
 
 @pytest.mark.parametrize(

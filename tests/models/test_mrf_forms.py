@@ -180,15 +180,6 @@ def test_log_partition_is_what_the_objective_leaves_out(scheme):
     assert np.exp(logsumexp(first) - other) + sum(ends) == pytest.approx(1.0, rel=1e-10)
 
 
-LINE = np.stack([np.arange(11), np.arange(1, 12)], 1)
-
-
-@pytest.mark.parametrize("bad", [np.zeros(12), -np.ones(12), np.ones(11), np.full(12, np.nan), "p"])
-def test_bad_exposure_is_named(bad):
-    with pytest.raises(ValueError, match="exposure"):
-        HiddenMRF(np.arange(12), LINE, 0.5, exposure=bad)
-
-
 # maps
 
 BOXES = {  # a long side with two areas beside it, a corner, a hole with an area in it, two islands

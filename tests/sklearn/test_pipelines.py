@@ -141,7 +141,6 @@ def logistic(y=LABELS, **settings):
 
 FLOWERS = {"X": IRIS, "y": SPECIES}
 GAPS = np.where(TARGETS > 2.0, np.nan, TARGETS)
-FEW = [(np.flatnonzero(THREE != "b"), np.flatnonzero(THREE == "b"))]
 NO_YES = [(np.flatnonzero(LABELS == "no"), np.flatnonzero(LABELS == "yes"))]
 
 
