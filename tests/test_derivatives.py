@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Instruments, Ridge
 
-from acvlib.derivatives import Derivatives, derivatives_of, kept_share
+from acvlib.derivatives import derivatives_of, kept_share
 from acvlib.folds import Folds
 
 RNG = np.random.default_rng(0)
@@ -67,23 +67,6 @@ def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model, 
         expected = (*firsts, np.asarray(own.hessian(point, weights)))
         assert all(np.array_equal(a[i], b) for a, b in zip(alone, expected, strict=True))
         assert_array_equal(losses[i], model.heldout_loss(point, fold))
-
-
-def test_a_model_may_override_some_and_leave_the_rest_to_autograd():
-    class Own(Derivatives):
-        def value_and_gradient(self, params, weights):
-            return 7.0, np.zeros(3)
-
-    class Offering(Ridge):
-        @property
-        def derivatives(self):
-            return Own(self)
-
-    own = derivatives_of(Offering(X, Y))
-    assert own.value_and_gradient(PARAMS, WEIGHTS)[0] == 7.0
-    assert_array_equal(own.fold_gradients(PARAMS, FOLDS)[0], 7.0)
-    expected = derivatives_of(RIDGE).hessian(PARAMS, WEIGHTS)
-    assert_array_equal(np.asarray(own.hessian(PARAMS, WEIGHTS)), np.asarray(expected))
 
 
 def test_a_users_class_gets_the_optional_members_that_it_lacks():

@@ -56,18 +56,6 @@ def test_weights_that_are_not_smooth_at_zero_are_found(kind, rng):
         acv.check_model(model, POINT, rng)
 
 
-def test_a_model_of_the_library_passes_with_deletion(rng):
-    x = rng.normal(size=(40, 3))
-    y = (rng.random(40) < 0.5) * 1.0
-
-    def regression(sites):
-        kept = np.setdiff1d(np.arange(40), sites)
-        return acv.models.GLM(x[kept], y[kept], family="logistic", penalty=0.5)
-
-    errors = acv.check_model(regression([]), rng.normal(size=4), rng, regression)
-    assert max(errors.values()) < 1e-5
-
-
 def test_estimating_equations_are_checked_by_their_residual(rng):
     x = rng.normal(size=(60, 2))
     y = np.exp(x @ [1.0, -1.0] / 4) + 0.3 * rng.normal(size=60)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from sklearn import model_selection as splitters
 from sklearn.linear_model import Ridge
@@ -57,11 +56,6 @@ def test_exact_over_a_splitter_is_its_own_training_sets_refitted(cv):
         squares = (Y[test] - refit.predict(X[test])) ** 2
         expected = 0.5 * squares + 0.5 * np.log(2 * np.pi)
         assert_allclose(result.losses[number], expected, rtol=1e-6)
-
-
-def test_an_iterator_of_pairs_and_sparse_rows_are_taken():
-    ours = folds.from_splitter(iter(PAIRS), csr_matrix(X))
-    assert ours.same_as(folds.from_splitter(PAIRS, X))
 
 
 def test_a_splitter_over_missing_sites_leaves_them_out_of_every_fold():
@@ -216,20 +210,6 @@ def test_one_observed_site_of_a_million_is_found_at_once():
     drawn = folds.contiguous(10**6, 0.001, 50, np.random.default_rng(0), observed)
     assert time.perf_counter() - started < 2.0
     assert all(list(fold) == [777_777] for fold in drawn)
-
-
-def test_without_long_gaps_blocks_are_drawn_as_ever():
-    """The first edition drew the last site of each block, uniform, one after the other."""
-    rng = np.random.default_rng(4)
-    expected = [int(rng.integers(5, 100)) for _ in range(20)]
-    drawn = folds.contiguous(100, 5, 20, np.random.default_rng(4))
-    assert [fold[-1] for fold in drawn] == expected
-
-
-def test_other_seeds_draw_other_folds():
-    pairs = [(folds.k_fold(20, 4, rng), folds.iid(20, 20, 3, rng)) for rng in (0, 1)]
-    pairs = [(*pair, folds.contiguous(20, 20, 3, rng)) for rng, pair in enumerate(pairs)]
-    assert not any(first.same_as(second) for first, second in zip(*pairs, strict=True))
 
 
 def test_groups_of_sequences_are_left_out_with_all_their_steps():

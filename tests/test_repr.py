@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import acvlib as acv
 from acvlib import models
-from acvlib.checks import brief, one_line
+from acvlib.checks import one_line
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -94,13 +94,6 @@ def test_it_is_one_line_of_words_and_numbers(held):
     assert re.match(type(held).__name__ + r"\(|\w+\(", shown)
 
 
-@pytest.mark.parametrize("result", [STEP, EXACT, HELD["treecv"], HELD["FutureLosses"]])
-def test_a_result_says_method_loss_error_and_folds(result):
-    assert f"({result.method}: loss {result.loss:.6g} ± {result.se:.2g} (se over " in repr(result)
-    assert f"{len(result.fold_losses)} folds" in repr(result)
-    assert "unreliable" not in repr(result)
-
-
 def test_a_result_names_the_folds_that_its_method_marks():
     marked = replace(STEP, indefinite=np.arange(5) == 3)
     assert ", 1 unreliable: [3], " in repr(marked)
@@ -119,23 +112,3 @@ def test_models_show_what_differs_from_their_defaults():
     unequal = repr(HELD["Folds of unequal sizes"])
     assert unequal == "Folds(2 folds of 1 to 2 sites, 1 of them scored)"
     assert one_line(Quadratic()) == "Quadratic(n_sites=60, data=ndarray (60, 2))"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (np.float64(1 / 3), "0.333333"),
-        (np.int64(3), "3"),
-        (np.bool_(True), "True"),
-        (np.arange(3), "[0, 1, 2]"),
-        (np.arange(30), "30 entries"),
-        (np.arange(3) > 1, "1 of 3"),
-        (np.ones((3, 4)), "ndarray (3, 4)"),
-        ((1.0, 0.01), "[1, 0.01]"),
-        (acv.weighting.keep_latents, "keep_latents"),
-        (object(), "object"),
-        ("x" * 100, "'" + "x" * 56 + "..."),
-    ],
-)
-def test_values_are_said_in_few_words(value, text):
-    assert brief(value) == text

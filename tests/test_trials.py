@@ -11,9 +11,6 @@ from sklearn.linear_model import Ridge
 
 import acvlib as acv
 from acvlib.beyond.from_scratch import fit_restarts
-from acvlib.beyond.tune import OtherOptimum
-from acvlib.models import HMM, GaussianHMM
-from acvlib.models.hmm import em
 from acvlib.trials import AllFailed, NoFiniteOptimum, UnconvergedFit
 
 RNG = np.random.default_rng(2)
@@ -179,12 +176,6 @@ def test_mistakes_are_raised(door):
         door(["", "mistake", ""]) if door else tune("mistake", 8.0)
 
 
-def test_a_mistake_in_a_scorer_is_named():
-    """As by `cross_validate`, it costs the folds that it meets."""
-    *_, rejected = approx_tune(["", "mistake", ""])
-    assert "TypeError: a mistake in the model" in rejected[1]
-
-
 @pytest.mark.parametrize("kind", REASONS)
 def test_starts_of_folds_are_rejected_one_by_one(kind):
     fit = acv.fit(Mean())
@@ -217,29 +208,6 @@ def test_what_a_user_named_and_lost_is_warned_of():
     mended = replace(found, fit=replace(found.fit, model=Mean()))
     again = acv.refit_unreliable(mended, ~found.diagnostics["converged"])
     assert np.isfinite(again.loss)
-
-
-class Lost(Mean):
-    """Of which one row has no held-out loss."""
-
-    def heldout_loss(self, params, fold):
-        return np.where(fold == 5, np.nan, super().heldout_loss(params, fold))
-
-
-def test_a_candidate_without_a_held_out_loss_wins_nothing():
-    found = acv.choose({"lost": Lost(), "kept": Mean()}, FOLDS)
-    assert found.best == "kept"
-    assert re.search("the held-out loss is nan, of folds .1.", dict(found.rejected)["lost"])
-
-
-@pytest.mark.filterwarnings("ignore:r2 of a fold of one row")
-def test_r2_of_single_rows_chooses_no_alpha():
-    ridge = Ridge().fit(X, VALUES)
-    with pytest.raises(
-        AllFailed, match="R.2 score is not well-defined.*several rows a fold: pass cv=10"
-    ):
-        acv.approx_tune(ridge, X, VALUES, [0.1, 1.0], scoring="r2")
-    assert acv.approx_tune(ridge, X, VALUES, [0.1, 1.0], scoring="r2", cv=10).best in (0.1, 1.0)
 
 
 # tune: alpha is the ridge, and trials fail on one side of an alpha that the search would meet
@@ -283,33 +251,3 @@ def test_tune_needs_a_start_and_ends_at_the_edge_of_what_can_be_evaluated(kind):
     found = tune("singular", border)
     assert border < found.alpha[0] < 1.1 * border
     assert found.loss > whole.loss
-
-
-def test_tune_keeps_refits_along_alpha_where_those_from_the_fit_fail(monkeypatch):
-    def fails(*_):
-        raise np.linalg.LinAlgError("Singular matrix")
-
-    whole = tune()
-    monkeypatch.setattr("acvlib.beyond.tune.exact", fails)
-    with pytest.warns(OtherOptimum, match="refits from the fit fail: LinAlgError"):
-        assert tune().loss == pytest.approx(whole.loss, rel=1e-9)
-
-
-def test_a_start_from_which_em_fails_is_kept(monkeypatch):
-    series = 4.0 * np.repeat([0, 1, 0, 1], 20) + RNG.standard_normal(80)
-    model = GaussianHMM(series, 2)
-    bad = np.full(model.n_params, 0.1)
-    points = HMM.starting_points
-    climb = em._climb
-
-    def with_bad(model, rng, n):
-        return [bad, *points(model, rng, n - 1)]
-
-    def climb_or_fail(model, start, *settings):
-        if start is bad:
-            raise np.linalg.LinAlgError("Singular matrix")
-        return climb(model, start, *settings)
-
-    monkeypatch.setattr(em, "_climb", climb_or_fail)
-    monkeypatch.setattr(HMM, "starting_points", with_bad)
-    assert model.restart_points(1, 4)[0] is bad  # from which L-BFGS may do

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from oracles.campaign import rows
-from oracles.high_precision import LONG, expanded, refit, sites_of, solved
+from oracles.high_precision import LONG, expanded, sites_of, solved
 
 import acvlib as acv
 from acvlib.beyond.certify import _problem
@@ -212,17 +212,6 @@ def test_a_fold_that_separates_the_classes_is_never_certified():
         acv.certify(lost, complete=True)
 
 
-def test_the_result_stays_as_it_was_and_a_fold_without_params_has_no_bound(rng):
-    fit = acv.fit(regression(rng, "logistic"))
-    result = acv.newton_step(fit, acv.folds.k_fold(200, 5))
-    result.params[0] = np.nan
-    before = result.params.copy()
-    for sharp in (False, True):
-        certificate = acv.certify(result, sharp=sharp)
-        assert certificate.certified.tolist() == [False, *[True] * 4]
-        assert_allclose(result.params, before, rtol=0.0)
-
-
 class Own:
     """A model of a user that claims to be convex."""
 
@@ -263,15 +252,3 @@ def test_models_beyond_the_scope_are_refused_by_name(name):
     result = acv.no_adjustment(fit, acv.folds.k_fold(model.n_sites, 4, rng, observed))
     with pytest.raises(NotCertified, match=f"{name.split()[0]}: .*Use acv.exact"):
         acv.certify(result)
-
-
-def test_what_is_no_result_is_refused(rng):
-    with pytest.raises(TypeError, match="CVResult"):
-        acv.certify(acv.fit(regression(rng, "logistic")))
-
-
-def test_the_oracle_finds_the_minimum(rng):
-    for model in (regression(rng, "multinomial", 30, 2), regression(rng, "poisson", 30, 2)):
-        fit = acv.fit(model, tolerance=1e-12)
-        theta = refit(*sites_of(model), fit.params)
-        assert fit.standard_errors_between(theta.astype(float), fit.params) < 1e-9

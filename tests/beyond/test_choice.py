@@ -86,24 +86,6 @@ def test_folds_of_hidden_states_are_refitted_from_scratch_unless_told_otherwise(
     assert own.loss > theirs.loss  # a surplus state knows the fold
 
 
-def test_the_order_of_states_does_not_matter(states):
-    """A fit with permuted states has the same score, and its optimum counts as the same."""
-    candidates, found = states
-    model = candidates["K = 2"]
-    fit = found.restarts["K = 2"].fit
-    named = model.unpack(fit.params)
-    turned = named._replace(
-        initial=named.initial[::-1],
-        transition=named.transition[::-1, ::-1],
-        emission=type(named.emission)(*(each[::-1] for each in named.emission)),
-    )
-    other = acv.fit(model, model.pack(turned))
-    assert np.abs(other.params - fit.params).max() > 0.1
-    assert abs(other.objective - fit.objective) < SAME
-    here, there = (acv.newton_step(one, FRAMES) for one in (fit, other))
-    assert_allclose(here.pointwise, there.pointwise, rtol=1e-6)
-
-
 def test_restarts_keep_the_lowest(states):
     candidates, _ = states
     model = candidates["K = 3"]

@@ -15,11 +15,8 @@ from acvlib.models import (
     AutoRegressiveHMM,
     CategoricalHMM,
     GaussianHMM,
-    HiddenMRF,
     PoissonHMM,
 )
-from acvlib.trials import AllFailed
-from acvlib.weighting import drop_latents, keep_latents
 
 RNG = np.random.default_rng(5)
 HIDDEN = np.repeat(RNG.integers(0, 2, 12), 10)
@@ -121,22 +118,3 @@ def test_models_whose_sites_no_sample_weight_leaves_out_are_refused():
         acv.from_scratch(fit, folds)
     with pytest.raises(ValueError, match="n_starts = 0"):
         acv.from_scratch(fit, folds, 0)
-
-
-@pytest.mark.parametrize("scheme", [keep_latents, drop_latents])
-def test_nodes_of_a_map_are_left_out_under_both_schemes(scheme):
-    edges = np.column_stack([np.arange(29), np.arange(1, 30)])
-    counts = np.random.default_rng(0).poisson(np.repeat([1.0, 9.0, 1.0], 10))
-    field = HiddenMRF(counts, edges, 0.5, scheme=scheme)
-    fit = acv.fit(field)
-    folds = acv.folds.k_fold(30, 3)
-    found = acv.from_scratch(fit, folds, 2)
-    assert_allclose(found.fold_totals, acv.exact(fit, folds).fold_totals, rtol=1e-7)
-
-
-def test_folds_whose_starts_do_not_converge_are_named(monkeypatch):
-    model = GaussianHMM(PARTS, 2, sites="steps")
-    fit = acv.fit(model, rng=RNG)
-    monkeypatch.setattr("acvlib.solvers.newton.MAX_STEPS", 0)
-    with pytest.raises(AllFailed, match="no fold .* 4: .* 1: UnconvergedFit: fit: Newton decre"):
-        acv.from_scratch(fit, FOLDS, 2)

@@ -8,7 +8,7 @@ import pytest
 from ladder_cases import INSTRUMENTS, TRAFFIC
 
 import acvlib as acv
-from acvlib.models import GLM, GaussianHMM, HiddenMRF
+from acvlib.models import GLM
 
 
 def slope(params):
@@ -96,18 +96,6 @@ def test_hidden_states(traffic_fit):
     jackknife = acv.infinitesimal_jackknife(traffic_fit, acv.Folds([linear.sites]))
     assert linear.linear == pytest.approx(jackknife.params[0, 10] - traffic_fit.params[10])
     assert found.params.shape == (1, 11)
-
-
-def test_maps_and_gaussian_states(rng):
-    counts = rng.poisson(np.repeat([2.0, 9.0], 6))
-    edges = np.stack([np.arange(11), np.arange(1, 12)], axis=1)
-    field = HiddenMRF(counts, edges, 0.5)
-    found = acv.most_influential(acv.fit(field), lambda p: p[1], 2, "greedy")
-    assert found.exact == pytest.approx(found.path[-1], abs=1e-6)
-    assert found.exact > 0.0
-    hmm = GaussianHMM(np.repeat([0.0, 5.0], 20) + rng.standard_normal(40), 2)
-    greedy = acv.most_influential(acv.fit(hmm), lambda p: p[-1], 2, "greedy")
-    assert greedy.exact == pytest.approx(greedy.path[-1], abs=1e-6)
 
 
 BAD = {

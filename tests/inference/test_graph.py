@@ -122,29 +122,6 @@ def test_a_graph_too_wide_says_width_memory_and_remedy():
         graph.eliminate(30, edges, 2)
 
 
-NODE, EDGE = np.zeros((3, 2)), np.zeros((2, 2, 2))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"node": np.zeros((4, 2))}, "node has shape"),
-        ({"node": np.zeros((3, 3))}, "node has shape"),
-        ({"edge": EDGE[:1]}, "edge has shape"),
-        ({"node": np.full((3, 2), np.nan)}, "finite"),
-        ({"node": np.full((3, 2), 1j)}, "node must be real numbers; got complex"),
-        ({"node": np.array([[1e308, -1e308]] * 3)}, "node must be finite, up to"),
-    ],
-)
-def test_no_potentials_unchecked_reach_a_kernel(change, message):
-    """A wrong shape would read past an array."""
-    order = graph.eliminate(3, [[0, 1], [1, 2]], 2)
-    given = {"node": NODE, "edge": EDGE, "elimination": order} | change
-    for call in (graph.log_partition, graph.GraphPosterior):
-        with pytest.raises(ValueError, match=message):
-            call(**given)
-
-
 def test_potentials_of_nodes_may_be_far_apart_and_those_of_edges_not_so_far():
     edges, node, edge = random_graph(1, 8, 2, 0.6)
     order = graph.eliminate(8, edges, 2)
@@ -154,14 +131,6 @@ def test_potentials_of_nodes_may_be_far_apart_and_those_of_edges_not_so_far():
     np.testing.assert_allclose(flat(posterior.marginals()), mean, rtol=0, atol=1e-11)
     with pytest.raises(ValueError, match="so far apart that their products underflow"):
         graph.log_partition(node, 1e3 * edge, order)
-
-
-@pytest.mark.parametrize("sites", [[True, False, True], 3, [-1], [3], [0.5], [2**40], [[0, 1]]])
-def test_sites_that_are_none_are_refused(sites):
-    """Flags would be read as the sites 0 and 1; a site too many ends in a segmentation fault."""
-    posterior = graph.GraphPosterior(NODE, EDGE, graph.eliminate(3, [[0, 1], [1, 2]], 2))
-    with pytest.raises(ValueError, match=r"outside 0 ... 2|not a non-empty 1-d array"):
-        posterior.marginals_at(sites)
 
 
 @pytest.mark.parametrize(

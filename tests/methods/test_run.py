@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import joblib
 import numpy as np
 import pytest
 from ladder_cases import FOLDS, METHODS, RIDGE, SMALL, TRAFFIC, X, Y
@@ -41,18 +40,6 @@ def test_results_show_themselves(fits):
         frame["step_se"], fits["ridge"].standard_errors_between(result.params, fits["ridge"].params)
     )
     assert f"exact: loss {result.loss:.6g}" in repr(result)
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_threads_give_identical_results_each_time(method, traffic_fit, traffic_folds):
-    """A compiler that may reorder sums takes one of two orders, by the addresses of arrays."""
-    alone = method(traffic_fit, traffic_folds)
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        runs = [method(traffic_fit, traffic_folds) for _ in range(20 if method is acv.exact else 2)]
-    for run in runs:
-        assert_array_equal(alone.params, run.params)
-        assert all(map(np.array_equal, alone.losses, run.losses))
-        assert alone.evaluations == run.evaluations
 
 
 @pytest.mark.parametrize("name", [*SMALL, "traffic"])

@@ -19,7 +19,6 @@ from acvlib.weighting import hide_labels
 K, LENGTHS = 3, (1, 4, 2, 3, 1)
 D = 2 * K + K * K
 SCHEMES = [None, hide_labels]
-TWICE = [2, 1, 0, 3, 1]  # the second sentence has four tokens, the third none that counts
 by_scheme = pytest.mark.parametrize("scheme", SCHEMES)
 
 

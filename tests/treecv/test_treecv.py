@@ -277,27 +277,6 @@ def test_a_learner_that_does_what_it_must_not_is_told(member, message):
     np.testing.assert_array_equal(data.X, before)
 
 
-def test_without_targets_a_learner_gets_none():
-    class Unsupervised(Recorder):
-        def update(self, state, X, y):
-            assert y is None
-            return super().update(state, X, y)
-
-    assert treecv(Unsupervised(), Examples(table(20).X), 5).loss == 0
-
-
-def test_targets_follow_the_names_of_the_rows():
-    """Law 3: lined up by name, whoever holds them, or refused."""
-    pandas = pytest.importorskip("pandas")
-    rows = pandas.DataFrame({"a": [0.0, 1.0, 2.0]}, index=[7, 3, 5])
-    targets = pandas.Series([10.0, 11.0, 12.0], index=[3, 5, 7])
-    assert Examples(rows, targets).y.tolist() == [12.0, 10.0, 11.0]
-    assert Examples(rows.to_numpy(), targets).y.tolist() == [10.0, 11.0, 12.0]
-    for index in ([0, 1, 2], [3, 3, 7]):
-        with pytest.raises(ValueError, match=r"the index of y differs .* pass .to_numpy\(\)"):
-            Examples(rows, targets.set_axis(index))
-
-
 @methods
 def test_what_is_no_learner_is_refused_with_the_ways_to_make_one_of_it(method):
     rows = Examples(np.arange(40.0).reshape(20, 2), np.arange(20.0))
