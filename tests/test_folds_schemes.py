@@ -72,11 +72,8 @@ BAD_SPLITS = {
     "repeated": ([([0, 0, 1], [5])], "split 0: a training set repeats a row or shares one"),
     "shared": ([([0, 1], [5]), ([0, 1], [1])], "split 1: a training set repeats a row or shares"),
     "mask": ([(ROWS < 9, ROWS > 9)], "the set of sites is not"),
-    "negative train": ([([-1, 1], [5])], "holds site -1"),
     "outside": ([([0, 99], [5])], "holds site 99"),
     "everything": ([([], [5])], "leaves out all 24"),
-    "labels": (CLASSES, "split 0 must be a pair"),
-    "folds": ([[0, 1, 2], [3, 4, 5]], "split 0 must be a pair"),
     "a number": (5, "split 0 must be a pair.*k_fold"),
 }
 
@@ -166,13 +163,9 @@ def test_of_the_future_what_is_observed_is_left_out():
     ("starts", "settings_", "message"),
     [
         ([5, 10], {}, "fold 1 starts at site 10: must be from 1 to 9"),
-        ([0], {}, "fold 0 starts at site 0"),
         ([3], {"gap": 3}, "fold 0 starts at site 3: must be from 4 to 9"),
         ([8], {"horizon": 3}, "fold 0 starts at site 8: must be from 1 to 7"),
-        ([5], {"horizon": 0}, "horizon = 0"),
         ([5], {"lengths": [4, 5]}, r"lengths \[4, 5\] must be above 0 and sum to 10 sites"),
-        ([6], {"lengths": [6, 4]}, "fold 0 starts at site 6: must be from 1 to 5"),
-        ([5], {"horizon": np.ones(10, bool)}, "horizon ="),  # observed, in the old place
     ],
 )
 def test_futures_that_are_none_are_refused(starts, settings_, message):
@@ -273,14 +266,10 @@ def test_a_large_map_needs_no_table_of_all_distances():
 REFUSED = {
     "k of the observed": lambda: folds.k_fold(10, 9, observed=HOLES),
     "less than a site": lambda: folds.iid(50, 1, 3, RNG),
-    "observed numbers": lambda: folds.leave_one_out(4, [3, 0, 1, 2]),
-    "observed of others": lambda: folds.leave_one_out(12, HOLES),
     "per_fold": lambda: folds.leave_group_out([1, 2, 3], per_fold=3),
     "one group": lambda: folds.leave_group_out([1, 1, 1]),
     "labels nan": lambda: folds.leave_group_out([1.0, np.nan, 2.0, 3.0]),
     "labels None": lambda: folds.leave_group_out([1, None, 2]),
-    "labels of lists": lambda: folds.leave_group_out([[1], [2]]),
-    "regions": lambda: folds.regions(4, [(0, 1)], 5, RNG),
 }
 REASON = "must be|of shape|has shape|less than one site|no site is|one group|one above 0"
 

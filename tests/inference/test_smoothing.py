@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from oracles.enumerate import log_partition_and_moments
 
-from acvlib.inference import active_pairs, chain, smoothing
+from acvlib.inference import chain, smoothing
 
 LENGTHS = (4, 1, 6)
 STARTS = np.cumsum([0, *LENGTHS])
@@ -50,49 +50,6 @@ def test_smoothing_and_counts_equal_enumeration(seed, k, spread):
     assert_allclose(
         counts, sum(w * pairs for w, (_, _, pairs) in zip(weights, each, strict=True)), atol=1e-10
     )
-
-
-def test_a_nearly_impossible_transition_is_summed_in_logarithms():
-    """State 1 alone explains the last frame, and is reached by a jump of e^-500 or held."""
-    initial, transition = np.log([0.5, 0.5]), np.array([[0.0, -500.0], [-500.0, 0.0]])
-    density = np.array([[0.0, 0.0], [0.0, -790.0], [0.0, 800.0]])
-    assert np.ptp(transition) > smoothing.UNLIKELY
-    smoothed = smoothing.smooth(smoothing.factors(density), np.array([0, 3]), initial, transition)
-    log_z, gamma, _ = enumerated(density, initial, transition)
-    assert_allclose(smoothed.log_z, [log_z], rtol=1e-13)
-    assert_allclose(smoothed.gamma, gamma, atol=1e-12)
-
-
-def test_moves_are_counted_where_the_filtered_probability_underflows():
-    """State 1 costs e^-800 before the last frame needs it, and to enter it would cost e^-830."""
-    initial, transition = np.zeros(2), np.array([[800.0, -30.0], [-30.0, 800.0]])
-    density = np.array([[0.0, -400.0], [0.0, -400.0], [-700.0, 0.0]])
-    density[2] += 500.0
-    starts = np.array([0, 3])
-    smoothed = smoothing.smooth(smoothing.factors(density), starts, initial, transition)
-    assert smoothed.filtered[1, 1] == 0.0
-    log_z, gamma, pairs = enumerated(density, initial, transition)
-    assert_allclose(smoothed.log_z, [log_z], rtol=1e-13)
-    assert_allclose(smoothed.gamma, gamma, atol=1e-12)
-    assert_allclose(smoothing.transition_counts(smoothed, starts), [pairs], atol=1e-12)
-    together = smoothing.transition_counts(smoothed, starts, np.array([2.0]))
-    assert_allclose(together, 2.0 * pairs, atol=1e-12)
-
-
-def test_posterior_derivatives_survive_an_underflow_of_the_filtered_probability():
-    """As above; the covariances of all pairs against enumeration."""
-    initial, transition = np.zeros(2), np.array([[800.0, -30.0], [-30.0, 800.0]])
-    density = np.array([[0.0, -400.0], [0.0, -400.0], [-400.3, 0.0], [-400.0, 0.0]])
-    starts = np.array([0, 4])
-    smoothed = smoothing.smooth(smoothing.factors(density), starts, initial, transition)
-    assert smoothed.filtered[1, 1] == 0.0
-    pairs = active_pairs.active_pairs(smoothed, starts, 1e-9)
-    assert len(pairs.gamma) == 8
-    found, _ = active_pairs.covariances(pairs, np.eye(8), None, np.ones((1, 8)))
-    edges = np.broadcast_to(transition, (3, 2, 2))
-    _, _, covariance = log_partition_and_moments(density, edges)
-    assert_allclose(found, covariance[:8, :8], atol=1e-10)
-    assert np.abs(found).max() > 0.1
 
 
 @pytest.mark.parametrize("far", [0.0, 600.0])
@@ -138,34 +95,3 @@ def test_kernels_of_constant_and_of_any_number_of_states_agree(k):
         assert_allclose(smoothed.gamma[a:b], gamma, atol=1e-12)
         pairs = smoothing.transition_counts(smoothed, STARTS)[n]
         assert_allclose(pairs, xi.sum(axis=0), atol=1e-12)
-
-
-@pytest.mark.parametrize("threshold", [0.0, 1e-9])
-def test_covariances_are_the_derivative_of_posteriors_by_rate(threshold):
-    rng = np.random.default_rng(3)
-    density, initial, transition = random_chain(rng, 3)
-    d_density, d_transition = rng.normal(size=density.shape), rng.normal(size=transition.shape)
-    weights = np.array([1.0, 3.0, 0.5])
-
-    def at(step):
-        """Posteriors and counts; the transitions need not sum to one, as in the tangent."""
-        moved = transition + step * d_transition
-        smoothed = smoothing.smooth(
-            smoothing.factors(density + step * d_density), STARTS, initial, moved
-        )
-        counts = smoothing.transition_counts(smoothed, STARTS, weights)
-        return smoothed, counts
-
-    smoothed, counts = at(0.0)
-    pairs = active_pairs.active_pairs(smoothed, STARTS, threshold)
-    s = d_density[pairs.frame, pairs.state][:, None]
-    c, moves = active_pairs.covariances(pairs, s, d_transition[:, :, None], weights[:, None])
-    of_frame = np.repeat(weights, LENGTHS)[pairs.frame]
-
-    def errors(step):
-        there, more = at(step)
-        gap = of_frame * (there.gamma - smoothed.gamma)[pairs.frame, pairs.state] / step - c[:, 0]
-        return np.abs(gap).max(), np.abs((more - counts) / step - moves[:, :, 0]).max()
-
-    for coarse, fine in zip(errors(1e-3), errors(5e-4), strict=True):
-        assert 1.8 < coarse / fine < 2.2  # a one-sided difference errs by its step

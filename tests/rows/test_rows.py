@@ -193,10 +193,6 @@ def test_columns_are_refused_by_name(case, tmp_path):
         (polars.DataFrame({"a": X[:, 0]}).lazy(), {}, TypeError, "collect\\(\\) a LazyFrame"),
         ("nowhere.parquet", {}, FileNotFoundError, "no file or folder"),
         (__file__, {}, ValueError, "a path to .npy or .parquet"),
-        (FRAME, {"features": "a"}, ValueError, "must be a list of names"),
-        (FRAME, {"features": ["a", "a"]}, ValueError, "different columns"),
-        (FRAME, {"features": ["a", "label"]}, ValueError, "not the target"),
-        (FRAME, {"memory": -1}, ValueError, "memory = -1"),
         (FRAME, {"target": Y[:5]}, ValueError, r"y has shape \(5,\), not \(300,\)"),
     ],
 )

@@ -128,8 +128,6 @@ CLASSIFIER = learners.PartialFit(SGDClassifier(), classes=(0.0, 1.0))
             lambda t: Examples(t.X, (t.y + 1) / 2),
             r"label 0 of row .* not one of \(-1, 1\)",
         ),
-        (learners.pegasos(4), lambda t: Examples(t.X), "needs targets"),
-        (learners.pegasos(5), lambda t: t, "X has 4 features, and the learner 5"),
         (learners.lsqsgd(4, 0.1), lambda t: Examples(t.X), "needs targets"),
         (learners.histogram([0], [1], 5), lambda t: t, "X has 4 features, and the learner 1"),
         (CLASSIFIER, lambda t: t, r"label -1 of row .* not one of \(0.0, 1.0\)"),
