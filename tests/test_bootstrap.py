@@ -68,6 +68,6 @@ def test_a_model_without_hessians_is_refused():
 
 def test_intervals_of_a_mean_have_the_known_width():
     model = GLM(np.ones((400, 1)), rng(3).normal(size=400), "gaussian", intercept=False)
-    params = bootstrap.refits(acv.fit(model), resamples(400, 6_000))
+    params = bootstrap.refits(acv.fit(model), resamples(400, 2_000))
     low, high = np.quantile(params[:, 0], [0.05, 0.95])
     assert_allclose(high - low, 2 * 1.6449 * model.y.std() / 20, rtol=0.03)

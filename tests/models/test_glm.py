@@ -3,6 +3,7 @@
 import pickle
 import weakref
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -50,9 +51,9 @@ def models():
     """Of one predictor, of classes and of several targets."""
     rng = np.random.default_rng(3)
     for family in FAMILIES:
-        for name, settings in SETTINGS.items():
+        for name in SETTINGS if family == "logistic" else ("plain", "weights"):
             x, y = draw(family, np.random.default_rng(5))
-            yield f"{family}, {name}", GLM(x, y, family, **settings)
+            yield f"{family}, {name}", GLM(x, y, family, **SETTINGS[name])
     x = rng.normal(size=(N, 2)) + 0.3
     classes = np.array([rng.choice(3, p=p) for p in softmax(x @ rng.normal(size=(2, 3)), axis=1)])
     targets = x @ rng.normal(size=(2, 4)) + rng.normal(size=(N, 4))
@@ -134,9 +135,8 @@ def test_one_weighting_equals_autograd(model, rng):
             assert_allclose(np.asarray(own), np.asarray(slow), rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("damping", [0.0, 0.5])
-def test_many_folds_equal_autograd(model, some_folds, damping, rng):
-    for folds in some_folds:
+def test_many_folds_equal_autograd(model, some_folds, rng):
+    for folds, damping in ((some_folds[0][::3], 0.5), *product(some_folds[1:], (0.0, 0.5))):
         scattered = model.initial_params() + 0.3 * rng.normal(size=(len(folds), model.n_params))
         vectors = rng.normal(size=scattered.shape)
         rows = np.arange(len(folds))[::-2]

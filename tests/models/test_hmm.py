@@ -149,10 +149,12 @@ def sequences(rng, lengths=(7, 5, 8), channels=2, missing=True):
 
 SITES = ("sequences", "steps")
 HELD = ("diag", "AR(0)", "AR(2)", "network")
-CASES = [(name, sites, held) for name in BUILDS for sites in SITES for held in (False, True)]
+CASES = [(name, "sequences", False) for name in BUILDS]
+CASES += [(name, "steps", False) for name in (*HELD, "full", "mixture", "categorical")]
+CASES += [(name, sites, True) for name in HELD for sites in SITES]
 
 
-@pytest.fixture(params=[c for c in CASES if c[0] in HELD or not c[2]], ids=str)
+@pytest.fixture(params=CASES, ids=str)
 def case(request):
     """(model, params), matrix-free however small."""
     name, sites, held = request.param
