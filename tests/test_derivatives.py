@@ -12,37 +12,9 @@ from acvlib.folds import Folds
 RNG = np.random.default_rng(0)
 X, U = RNG.standard_normal((30, 3)), RNG.standard_normal((30, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(30)
-WEIGHTS = RNG.random(30)
 FOLDS = Folds([np.array([0, 4, 5]), np.arange(10, 20), np.array([29])])
 RIDGE, INSTRUMENTS = Ridge(X, Y), Instruments(U + X, X, Y)
 PARAMS = np.array([0.3, 0.1, -0.4])
-
-
-def test_derivatives_of_an_objective_equal_their_closed_forms():
-    residual = Y - X @ PARAMS
-    own = derivatives_of(RIDGE)
-    value, gradient = own.value_and_gradient(PARAMS, WEIGHTS)
-    cross = own.cross_matrix(PARAMS, WEIGHTS)
-    assert_allclose(value, (WEIGHTS @ residual**2 + PARAMS @ PARAMS) / 2, rtol=1e-14)
-    assert_allclose(gradient, PARAMS - X.T @ (WEIGHTS * residual), rtol=1e-13)
-    hessian = np.asarray(own.hessian(PARAMS, WEIGHTS))
-    assert_allclose(hessian, (X.T * WEIGHTS) @ X + np.eye(3), rtol=1e-13)
-    assert_allclose(cross, -X.T * residual, rtol=1e-13)
-    expected = [-cross[:, fold].sum(axis=1) for fold in FOLDS]
-    assert_allclose(own.cross(PARAMS, FOLDS), expected, rtol=1e-13)
-
-
-def test_an_estimating_equation_takes_part_with_its_residual():
-    instrument = INSTRUMENTS.u
-    own = derivatives_of(INSTRUMENTS)
-    value, residual = own.value_and_gradient(PARAMS, WEIGHTS)
-    hessian = np.asarray(own.hessian(PARAMS, WEIGHTS))
-    cross = own.cross_matrix(PARAMS, WEIGHTS)
-    assert_allclose(residual, instrument.T @ (WEIGHTS * (Y - X @ PARAMS)), rtol=1e-13)
-    assert_allclose(value, residual @ residual / 2, rtol=1e-14)
-    assert_allclose(hessian, -(instrument.T * WEIGHTS) @ X, rtol=1e-13)
-    assert_allclose(cross, instrument.T * (Y - X @ PARAMS), rtol=1e-13)
-    assert np.abs(hessian - hessian.T).max() > 1.0
 
 
 @pytest.mark.parametrize("one_point", [True, False])

@@ -110,14 +110,6 @@ def test_an_outlier_leaves_the_other_state_alone():
     assert_allclose(sd.min(), np.delete(x, 30).std(), rtol=0.1)
 
 
-def test_one_state_is_a_normal_sample():
-    x = regimes()
-    model = GaussianHMM(x, 1)
-    found = model.unpack(acv.fit(model).params).emission
-    assert_allclose([found.mean[0, 0], found.sd[0, 0]], [x.mean(), x.std()], rtol=0.05)
-    assert np.isfinite(fold_losses(x)).all()
-
-
 def test_derivatives_equal_autograd_where_the_only_path_is_unlikely():
     """Moves and densities that both underflow: hessian and cross were nan, F was off by 1e298."""
     x = regimes(2, (12, 1)) * 20.0

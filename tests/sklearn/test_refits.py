@@ -221,15 +221,6 @@ def test_estimators_that_chose_their_penalty_count_as_what_they_chose(chosen, y,
     assert_allclose(ours["test_score"], same, rtol=1e-5)
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-def test_ridge_leave_one_out_equals_ridgecv(intercept):
-    grid = RidgeCV(alphas=[3.0], fit_intercept=intercept, store_cv_results=True).fit(X, VALUES)
-    ridge = Ridge(alpha=3.0, fit_intercept=intercept).fit(X, VALUES)
-    settings = {"cv": LeaveOneOut(), "scoring": "neg_mean_squared_error"}
-    scores = acv.approx_cross_validate(ridge, X, VALUES, **settings)
-    assert_allclose(-scores["test_score"], grid.cv_results_[:, 0], rtol=1e-10, atol=1e-10)
-
-
 def test_rates_weighted_by_their_exposure_equal_counts_with_an_offset():
     model = PoissonRegressor(alpha=0.0, **TIGHT).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
     params = {"sample_weight": EXPOSURE}

@@ -81,17 +81,6 @@ def test_optima_are_those_of_dense_newton(hidden):
     assert free.evaluations["gradient"] == free.steps.sum() + len(folds)
 
 
-def test_decrement_is_the_newton_decrement(hidden):
-    model, fit, folds = hidden
-    loose = newton_cg(model.derivatives, fit.params, folds, 1e-2)
-    for params, fold, decrement in zip(loose.params, folds, loose.decrement, strict=True):
-        weights = acv.folds.weights(model.n_sites, fold)
-        dense = replace(model, dense_limit=300).derivatives
-        gradient = dense.value_and_gradient(params, weights)[1]
-        matrix = np.asarray(dense.hessian(params, weights))
-        assert_allclose(decrement, np.sqrt(gradient @ np.linalg.solve(matrix, gradient)), rtol=0.05)
-
-
 @pytest.mark.parametrize("start", [(1e-3, 0.5), (-1e-3, 0.0), (0.3, -2.0)])
 def test_a_saddle_is_left_downhill(start):
     start = np.array(start)

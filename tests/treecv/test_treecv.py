@@ -228,15 +228,6 @@ def test_rows_sorted_by_class_are_shuffled(method):
     assert "shuffled" in repr(result)
 
 
-def test_shuffles_are_seeded():
-    runs = [
-        treecv(LSQSGD, table(100), 10, rng=rng).fold_of for rng in (0, np.random.default_rng(0), 1)
-    ]
-    np.testing.assert_array_equal(runs[0], runs[1])
-    np.testing.assert_array_equal(runs[0], treecv(LSQSGD, table(100), 10).fold_of)
-    assert (runs[0] != runs[2]).mean() > 0.5
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 @methods
 def test_an_exception_names_its_folds_and_the_others_go_on(n_jobs, method):
