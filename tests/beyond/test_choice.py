@@ -14,7 +14,7 @@ X = RNG.standard_normal((60, 4))
 Y = X[:, 0] - X[:, 1] + 0.13 * X[:, 2] + 0.5 * RNG.standard_normal(60)
 ROWS = acv.folds.k_fold(60, 10, RNG)
 SERIES = 3.0 * np.repeat(RNG.integers(0, 2, 15), 8) + RNG.standard_normal(120)
-FRAMES = acv.folds.k_fold(120, 6, RNG)
+FRAMES = acv.folds.k_fold(120, 4, RNG)
 COLUMNS = {f"{d} columns": GLM(X[:, :d], Y, "gaussian", penalty=0.1) for d in (1, 2, 3, 4)}
 
 
