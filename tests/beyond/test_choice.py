@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import acvlib as acv
 from acvlib.beyond.from_scratch import Restarts, fit_restarts
 from acvlib.fit import SAME, UnrepeatedOptimum
-from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
+from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, PoissonHMM
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((60, 4))
@@ -107,19 +107,6 @@ def test_a_fit_that_one_start_alone_reached_is_warned_of(states, monkeypatch):
     with pytest.warns(UnrepeatedOptimum, match="reached the fit of 0: raise n_starts"):
         told = acv.choose([candidates["K = 3"]], FRAMES, "exact")
     assert told.table.starts.tolist() == ["1 of 4"]
-
-
-def test_models_offer_points_to_restart_from():
-    rng = np.random.default_rng(0)
-    x = RNG.standard_normal((30, 2))
-    network = NeuralHMM([x], 2, n_hidden=2)
-    assert len({tuple(p) for p in network.restart_points(rng, 3)}) == 3
-    model = GaussianHMM(SERIES, 2)
-    fit = fit_restarts(model, 1, rng).fit
-    own, _ = model.hold(fit.params)
-    assert {len(p) for p in own.restart_points(rng, 2)} == {own.n_params}
-    with pytest.raises(ValueError, match="n = 0"):
-        model.restart_points(rng, 0)
 
 
 COUNTS = np.round(np.abs(SERIES))

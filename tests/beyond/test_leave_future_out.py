@@ -5,13 +5,10 @@ import warnings
 import numpy as np
 import pytest
 from ladder_cases import DROPPING, TRAFFIC
-from oracles.toy_models import simulate_traffic
 
 import acvlib as acv
 from acvlib.beyond.leave_future_out import UnreliableOrigins
-from acvlib.model import Refits
-from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, PoissonTraffic
-from acvlib.trials import NoFiniteOptimum
+from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM
 
 OBSERVED = np.flatnonzero(TRAFFIC.observed)
 STARTS = OBSERVED[OBSERVED >= 500][::3]
@@ -73,11 +70,6 @@ def test_hidden_markov_models(kind, rng):
     assert np.median(abs(found.losses - losses)) < 0.02
 
 
-def test_unreliable_origins_are_warned_of(traffic_fit):
-    with pytest.warns(UnreliableOrigins, match="raise anchors"):
-        acv.leave_future_out(traffic_fit, STARTS, anchors=2)
-
-
 BAD = {
     "must be from 1 to 799": {"starts": [0]},
     "must be from 1 to 799, with gap 0": {"starts": [800]},
@@ -112,20 +104,3 @@ def test_large_models_must_form_their_hessian(rng):
     model = GaussianHMM(rng.standard_normal(60), 2, dense_limit=3)
     with pytest.raises(ValueError, match="raise dense_limit"):
         acv.leave_future_out(acv.fit(model), [40, 50])
-
-
-def none_converge(fit, folds, tolerance):
-    return Refits.unfinished(len(folds), len(fit.params))
-
-
-def test_the_first_refit_must_converge(traffic_fit, monkeypatch):
-    monkeypatch.setattr("acvlib.beyond.leave_future_out.refit_folds", none_converge)
-    before = np.searchsorted(OBSERVED, STARTS[0])
-    with pytest.raises(ValueError, match=f"no refit to the {before} sites before {STARTS[0]} "):
-        acv.leave_future_out(traffic_fit, STARTS[:5])
-
-
-def test_a_week_that_was_never_seen_is_too_early():
-    model = PoissonTraffic(*simulate_traffic(np.random.default_rng(1), 800))
-    with pytest.raises(NoFiniteOptimum, match="fold 0 leaves no count above 0 of day 3"):
-        acv.leave_future_out(acv.fit(model), [100, 700])

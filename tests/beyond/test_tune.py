@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 import acvlib as acv
 from acvlib.beyond.tune import OtherOptimum
 from acvlib.models import GLM
-from acvlib.trials import AllFailed
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((60, 6))
@@ -59,12 +58,6 @@ def test_what_ends_at_a_bound_is_said():
     assert (uphill[found.at_bound] > -1e-9).all()  # there the loss would fall beyond the bound only
 
 
-def test_evaluations_are_limited():
-    found = acv.tune(ridges, np.ones(3), ONE_EACH, max_evaluations=1)
-    assert not found.converged
-    assert "LIMIT" in found.message.upper()
-
-
 def test_bounds_must_be_positive_and_finite():
     for bounds in ((0.0, 2.0), (0.5, np.inf)):
         with pytest.raises(ValueError, match="must be positive and finite"):
@@ -80,13 +73,6 @@ def test_an_error_names_the_alpha():
     with pytest.raises(ValueError, match="no such model") as caught:
         acv.tune(fails, np.ones(3), ONE_EACH)
     assert "tune met this at alpha" in caught.value.__notes__[0]
-
-
-def test_a_start_that_does_not_converge_is_named(monkeypatch):
-    labels = (NOISY > 0.0).astype(float)
-    monkeypatch.setattr("acvlib.solvers.newton.MAX_STEPS", 1)
-    with pytest.raises(AllFailed, match="alpha .0.01.: start elsewhere.*Newton decrement"):
-        acv.tune(lambda a: GLM(X, labels, penalty=a[0]), [1e-2], np.arange(60).reshape(6, 10))
 
 
 def test_refits_that_end_elsewhere_are_told(monkeypatch):

@@ -128,13 +128,6 @@ def test_folders_of_keys_are_columns(tmp_path):
     np.testing.assert_array_equal(data.X[:, 3], np.repeat([2001, 2002], 150))
 
 
-def test_changes_of_a_map_in_memory_are_kept(tmp_path):
-    """Mode "c": what was written is nowhere but in memory."""
-    mapped = np.load(npy(tmp_path), mmap_mode="c")
-    mapped[:, 1] = 0.5
-    np.testing.assert_array_equal(Examples(mapped, Y).X[:, 1], np.full(300, 0.5))
-
-
 def test_scratch_files_go_with_their_arrays(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     data = Examples.of(FRAME, "label", memory=1)

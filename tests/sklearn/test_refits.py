@@ -30,7 +30,7 @@ from sklearn.model_selection import (
 )
 
 import acvlib as acv
-from acvlib.sklearn import estimators, refits
+from acvlib.sklearn import estimators
 
 RNG = np.random.default_rng(0)
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -162,7 +162,7 @@ SPLITTERS = {
 
 
 @pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS.keys())
-@pytest.mark.parametrize("name", ["logistic", "balanced", "ridge", "targets", "poisson"])
+@pytest.mark.parametrize("name", ["balanced", "targets"])
 def test_every_splitter_is_followed(name, cv):
     estimator, x, y, settings = fitted(name)
     settings |= {"groups": GROUPS if isinstance(cv, GroupKFold) else None, "cv": cv}
@@ -179,7 +179,7 @@ def test_every_splitter_is_followed(name, cv):
 
 
 @pytest.mark.filterwarnings("ignore::acvlib.sklearn.PooledScores")
-@pytest.mark.parametrize("name", ["logistic", "balanced", "balanced, two", "iris", "poisson"])
+@pytest.mark.parametrize("name", ["logistic", "balanced", "poisson"])
 def test_each_rung_is_nearer_to_refits_row_by_row(name):
     estimator, x, y, settings = fitted(name)
     is_classifier = isinstance(estimator, LogisticRegression)
@@ -286,16 +286,3 @@ def test_a_fold_without_a_class_is_refitted_by_scikit_learn_and_named():
         assert_allclose(
             acv.approx_cross_val_predict(model, frame, y, **settings), shares, atol=1e-5
         )
-
-
-def test_a_fold_that_a_method_cannot_do_is_refitted_by_scikit_learn(monkeypatch):
-    def broken(fit, folds, tolerance):
-        result = acv.exact(fit, folds, tolerance)
-        result.params[2] = np.nan
-        return result
-
-    model = Ridge().fit(X, VALUES)
-    monkeypatch.setitem(refits.METHODS, "exact", broken)
-    ours = acv.approx_cross_validate(model, X, VALUES, method="exact")
-    assert_allclose(ours["test_score"], cross_validate(model, X, VALUES)["test_score"], rtol=1e-6)
-    assert np.flatnonzero(ours["unreliable"]).tolist() == [2]

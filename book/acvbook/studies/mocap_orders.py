@@ -122,10 +122,3 @@ def solves(result, repeats=5):
     return {"gradient": unit, "ij": ij, "ns": ns, "ij_in_gradients": ij / unit, "ns_to_ij": ns / ij}
 
 
-def largest_residual(result):
-    """The largest relative residual of the IJ's folds, by accurate products."""
-    model, full = result.fitted.model, result.fitted.fit
-    ij = result.rungs["infinitesimal_jackknife"]
-    b = model.derivatives.cross(full.params, ij.folds)
-    left = b - (full.params - ij.params) @ full.hessian
-    return float((np.linalg.norm(left, axis=1) / np.linalg.norm(b, axis=1)).max())
