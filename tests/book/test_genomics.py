@@ -7,13 +7,12 @@ from dataclasses import replace
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from acvbook.gene_clusters import GeneClusters, mixture
+from acvbook.gene_clusters import GeneClusters
 from acvbook.gene_clusters.derivatives import EmptyCluster
 from acvbook.gene_clusters.regression import spline_basis
 from autograd import grad, jacobian
 from numpy.testing import assert_allclose
 from oracles.wrappers import ByAutograd
-from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 import acvlib as acv
@@ -126,23 +125,6 @@ def test_clustering_is_a_gaussian_mixture(model, point):
     assert_allclose(two.memberships(clusters, positions), members, atol=1e-10)
 
 
-def test_damped_newton_ends_where_a_trust_region_does(model):
-    two = model.stage_two
-    positions = two.positions(model.stage_one.solve(np.ones(model.n_sites)))
-    start = model.split(model.initial_params())[1]
-    found = mixture.minimise(two, start, positions)
-    derivatives = {
-        "jac": lambda p: two.gradient(p, positions),
-        "hess": lambda p: two.hessian(p, positions),
-    }
-    trusted = minimize(
-        lambda p: two.objective(p, positions), start, method="trust-exact", tol=1e-7, **derivatives
-    )
-    assert_allclose(found.params, trusted.x, atol=1e-6)
-    assert not found.indefinite
-    assert found.decrement < 1e-8
-
-
 # derivatives of the whole
 
 
@@ -152,10 +134,6 @@ def test_h_and_j_equal_autograds(model, point, dense):
     assert_allclose(cross, dense[1], rtol=1e-9, atol=1e-9)
     assert_allclose(np.eye(len(dense[0])) @ matrix, dense[0], rtol=1e-9, atol=1e-9)
     assert_allclose(dense[0][3] @ matrix, dense[0][3] @ dense[0], rtol=1e-9, atol=1e-9)
-
-
-def test_derivatives_agree_with_differences(model, fit):
-    acv.check_model(model, fit.params, np.random.default_rng(0))
 
 
 # rungs

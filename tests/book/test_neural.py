@@ -14,8 +14,6 @@ from acvbook.neural.batches import (  # noqa: E402
     LONGEST_WORD,
     UNKNOWN,
     Vocabulary,
-    in_order,
-    make_batch,
 )
 from acvbook.neural.bilstm_crf import CRFLayer  # noqa: E402
 from acvbook.neural.emissions import score  # noqa: E402
@@ -52,21 +50,6 @@ def test_training_learns(trained):
     losses = np.array(trained.history)
     assert losses.shape == (3, 2)
     assert (np.diff(losses[:, 0]) < 0).all()
-
-
-def test_kept_weights_are_those_of_the_best_validation_loss(text, trained):
-    data = trained.vocabulary.encode(text.valid)
-    batches = in_order(np.array([len(tags) for tags in data[2]]))
-    with torch.no_grad():
-        loss = sum(float(trained.network(make_batch(data, b))) for b in batches) / len(
-            text.valid.words
-        )
-    assert loss == pytest.approx(min(valid for _, valid in trained.history), rel=1e-5)
-
-
-def test_early_stopping(text):
-    never_better = TINY._replace(learning_rate=0.0, epochs=9, patience=2)
-    assert len(train(text, never_better).history) == 3
 
 
 def test_padding_and_batches_change_no_score(text, trained):

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from numpy.testing import assert_allclose
 
 import acvlib as acv
@@ -87,23 +86,3 @@ def test_weights_of_a_fold_are_the_network_without_its_images(model, params):
     theirs = alone.derivatives.value_and_gradient(params, np.ones(9))
     for mine, other in zip(ours, theirs, strict=True):
         assert_allclose(mine / 12, other / 9, rtol=1e-9, atol=1e-12)
-
-
-def test_threads_predict_what_one_does(model, params):
-    folds = [FOLD, np.array([0, 1, 2]), np.array([6, 7]), np.array([9, 10, 11])]
-    full = siamese.fitted(model, Adam(10), 0, tolerance=1e-8)
-    alone = siamese.predicted(model, full, folds)
-    with parallel_config("threading", n_jobs=2):
-        together = siamese.predicted(model, full, folds)
-    for rung, rows in alone.items():
-        assert_allclose(together[rung], rows, rtol=1e-6, err_msg=rung)
-
-
-def test_the_gradient_alone_is_as_long_as_the_jackknife_and_along_the_cross_derivative(model):
-    full = siamese.fitted(model, Adam(10), 0)
-    moves = {n: p[0] - full.params for n, p in siamese.predicted(model, full, [FOLD]).items()}
-    lengths = {name: np.linalg.norm(move) for name, move in moves.items()}
-    assert_allclose(lengths["gradient"], lengths["infinitesimal_jackknife"])
-    cross = model.derivatives.cross(full.params, acv.folds.Folds([FOLD]))[0]
-    cosine = -moves["gradient"] @ cross / lengths["gradient"] / np.linalg.norm(cross)
-    assert_allclose(cosine, 1.0)

@@ -79,16 +79,6 @@ def test_a_paired_discrepancy_is_a_t_statistic():
     assert_allclose(row.in_se, abs((none - exact).mean()) / stats.sem(exact))
 
 
-def test_settings_are_every_scaling_with_every_width():
-    data, rng = small("abalone", n=300)
-    table = general.over_settings(data, rng, [(0.1, 0.1)], 1)
-    assert table.index.droplevel([*table.index.names[2:]]).unique().tolist() == [
-        (scaling, width) for scaling in general.SCALINGS for width in general.WIDTHS
-    ]
-    X, _ = general.points_and_response(data, general.VARIANCE)
-    assert_allclose(X[:, :-1].std(axis=0), 1.0)
-
-
 def test_theorems_are_derivatives_where_normalisers_stay_and_not_of_eq_2():
     found = general_identities.gaps(np.random.default_rng(0), p=8)
     assert found["first.fixed"] < 1e-10
@@ -104,11 +94,6 @@ def test_the_bound_of_lemma_4_2_is_met_and_close():
 def test_an_optimum_may_be_farther_away_than_the_functions():
     errors = general_identities.not_quadratic([1e-3, 1e-6], 200).error
     assert_allclose(np.log10(errors.iloc[0] / errors.iloc[1]), 2.0, rtol=0.01)
-
-
-def test_a_bound_over_folds_is_scaled_by_that_of_the_smallest():
-    table = pd.DataFrame({"a": [1.0, 0.5, 0.1]}, pd.Index([2, 4, 10], name="t - 1"))
-    assert general_rates.over_bound(table).a == 0.8
 
 
 def test_eq_17_is_the_printed_step_with_another_normaliser():

@@ -46,21 +46,6 @@ def studied(split):
     }
 
 
-def test_the_split_scales_by_what_trains(split):
-    train, test = split
-    assert (len(train), len(test)) == (8, 4)
-    assert np.concatenate(train.sequences).std(axis=0) == pytest.approx(1.0)
-    assert np.concatenate(test.sequences).std(axis=0) != pytest.approx(1.0)
-
-
-def test_fits_are_optima_of_what_is_not_held(studied):
-    for result in studied.values():
-        one = result.fitted
-        assert one.fit.newton_decrement <= 1e-6
-        assert len(one.whole) == one.model.n_nuisance + one.model.n_params
-        np.testing.assert_array_equal(one.model.held, one.whole[: one.model.n_nuisance])
-
-
 def test_the_summary_of_a_split(studied):
     table = mocap_draws.summary(studied)
     rungs, test = studied["AR(0)"].rungs, studied["AR(0)"].test
