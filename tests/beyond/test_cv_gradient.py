@@ -128,25 +128,6 @@ def test_gradient_is_that_of_converged_losses(name):
     assert not found.unconverged.size
 
 
-def test_ridge_against_the_closed_form():
-    """Leave-one-out of ridge regression: sum_n (y_n - yhat_n)^2 / (1 - H_nn)^2 / 2."""
-
-    def closed(ridge):
-        penalty = np.diag(np.append(0.0, ridge[GROUP]))
-        design = np.column_stack([np.ones(48), X])
-        hat = design @ np.linalg.solve(design.T @ design + penalty, design.T)
-        return 0.5 * np.mean(((NOISY - hat @ NOISY) / (1.0 - np.diag(hat))) ** 2)
-
-    alpha = np.array([1.0, 3.0, 9.0])
-    found = acv.cv_gradient(lambda a: GLM(X, NOISY, "gaussian", a[GROUP]), alpha, np.c_[:48])
-    loss = found.loss - 0.5 * np.log(2.0 * np.pi)
-    assert loss == pytest.approx(closed(alpha), rel=1e-9)
-    for j in range(3):
-        step = 1e-4 * np.eye(3)[j]
-        slope = (closed(alpha + step) - closed(alpha - step)) / 2e-4
-        assert found.gradient[j] == pytest.approx(slope, rel=1e-6)
-
-
 def test_differences_stay_within_the_bounds():
     """At a bound they are one-sided, where beyond it there is no model."""
 

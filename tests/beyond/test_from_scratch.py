@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 
 import acvlib as acv
-from acvlib.beyond.from_scratch import fit_restarts
 from acvlib.models import (
     GLM,
     AutoRegressiveHMM,
@@ -44,16 +43,6 @@ def test_states_that_are_clear_have_one_optimum_but_for_their_names():
     assert found.diagnostics["converged"].all()
     assert (found.diagnostics["agreeing"] >= 1).all()
     assert found.evaluations["fits"] == 15
-
-
-def test_a_left_out_sequence_is_cut_off():
-    model = GaussianHMM(PARTS, 2, sites="sequences")
-    fit = acv.fit(model, rng=RNG)
-    found = acv.from_scratch(fit, acv.folds.leave_one_out(4)[[1]], 2)
-    rest = replace(GaussianHMM(PARTS[:1] + PARTS[2:], 2), emission=model.emission)
-    alone = fit_restarts(rest, 2, np.random.default_rng(0)).fit
-    loss = model.sequence_losses(alone.params, PARTS[1:2]).sum()
-    assert found.fold_totals[0] == pytest.approx(loss, rel=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,6 @@ def test_sections_become_lists_and_nothing_else_is_markup(plain_docstrings):
     ("written", "shown"),
     [
         (">>> from a_b import c_d\n3", ">>> from a_b import c_d\n3"),
-        ("K.", r"K\."),
         (
             "| name | it is |\n| a   b | C |beta|^2 |",
             ".. list-table::\n   :header-rows: 1\n\n"
