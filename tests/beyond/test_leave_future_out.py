@@ -8,6 +8,7 @@ from ladder_cases import DROPPING, TRAFFIC
 
 import acvlib as acv
 from acvlib.beyond.leave_future_out import UnreliableOrigins
+from acvlib.model import Refits
 from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM
 
 OBSERVED = np.flatnonzero(TRAFFIC.observed)
@@ -104,3 +105,14 @@ def test_large_models_must_form_their_hessian(rng):
     model = GaussianHMM(rng.standard_normal(60), 2, dense_limit=3)
     with pytest.raises(ValueError, match="raise dense_limit"):
         acv.leave_future_out(acv.fit(model), [40, 50])
+
+
+def none_converge(fit, folds, tolerance):
+    return Refits.unfinished(len(folds), len(fit.params))
+
+
+def test_the_first_refit_must_converge(traffic_fit, monkeypatch):
+    monkeypatch.setattr("acvlib.beyond.leave_future_out.refit_folds", none_converge)
+    before = np.searchsorted(OBSERVED, STARTS[0])
+    with pytest.raises(ValueError, match=f"no refit to the {before} sites before {STARTS[0]} "):
+        acv.leave_future_out(traffic_fit, STARTS[:5])

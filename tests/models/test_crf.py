@@ -14,6 +14,7 @@ import acvlib as acv
 from acvlib.adapters.crfsuite import Attributes, FeatureCRF
 from acvlib.folds import Folds
 from acvlib.models import LinearChainCRF
+from acvlib.trials import UnconvergedFit
 from acvlib.weighting import hide_labels
 
 K, LENGTHS = 3, (1, 4, 2, 3, 1)
@@ -161,6 +162,14 @@ def test_heldout_loss_by_enumeration(kind, scheme):
     assert model.derivatives.heldout(params, scored)[0] == pytest.approx(losses[1:2])
 
 
+def test_check_model_passes():
+    rng = np.random.default_rng(3)
+    model = chains(None)
+    assert max(acv.check_model(model, rng.normal(size=model.n_params), rng).values()) < 1e-4
+    with pytest.raises(ValueError, match="at weights 1"):
+        acv.check_model(chains(hide_labels), rng.normal(size=model.n_params), rng)
+
+
 def test_sums_side_by_side_are_those_of_single_sentences():
     """More sentences than stand side by side, one long."""
     lengths = (700, *[2] * 150, 1, 3, 2)
@@ -200,6 +209,15 @@ def test_exact_is_delete_and_refit(scheme):
         assert params == pytest.approx(refitted, abs=1e-5)
     with pytest.raises(ValueError, match="nothing is left to fit"):
         acv.exact(fit, [np.arange(model.n_sites)])
+
+
+def test_exact_is_the_same_from_far_away():
+    model = crf(ridge=0.1)
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(len(LENGTHS))
+    away = acv.fit_at(model, fit.params + np.random.default_rng(6).normal(size=D))
+    with pytest.warns(UnconvergedFit):
+        far = acv.exact(away, folds)
+    assert fit.standard_errors_between(far.params, acv.exact(fit, folds).params).max() < 1e-5
 
 
 @by_scheme

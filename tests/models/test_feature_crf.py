@@ -7,8 +7,10 @@ import pytest
 import sklearn_crfsuite
 
 import acvlib as acv
+from acvlib.adapters import sparse_crf
 from acvlib.adapters.crfsuite import Attributes, FeatureCRF, attributes, from_crfsuite
 from acvlib.folds import WHOLE, Folds
+from acvlib.weighting import hide_labels
 
 
 def data(n=8, seed=0, words=30):
@@ -121,6 +123,38 @@ def test_rungs_against_refits_without_the_sentences():
     errors = acv.theta_errors(exact, acv.newton_step(fit, folds))
     baseline = acv.theta_errors(exact, acv.no_adjustment(fit, folds))
     assert np.median(errors) < 0.3 * np.median(baseline)
+
+
+def test_hidden_labels_rungs():
+    model = FeatureCRF(*data(20), 0.6, hide_labels)
+    fit = acv.fit(model)
+    folds = Folds(np.arange(0, model.n_sites, 5)[:, None])
+    exact = acv.exact(fit, folds)
+    assert exact.diagnostics["converged"].all()
+    fold = folds[1]
+    weights = np.ones(model.n_sites)
+    weights[fold] = 0.0
+    gradient = model.derivatives.value_and_gradient(exact.params[1], weights)[1]
+    assert np.linalg.norm(gradient) < 1e-5
+    errors = acv.theta_errors(exact, acv.frozen_newton(fit, folds))
+    baseline = acv.theta_errors(exact, acv.no_adjustment(fit, folds))
+    assert np.median(errors) < 0.5 * np.median(baseline)
+
+
+@pytest.mark.parametrize("longest", [1, 5])
+def test_the_preconditioner_keeps_all_of_single_tokens_and_less_of_others(longest, monkeypatch):
+    monkeypatch.setattr(sparse_crf, "UNCERTAIN", 1e-13)
+    monkeypatch.setattr(sparse_crf, "SMALL", 0.0)
+    monkeypatch.setattr(sparse_crf, "SETTLED", np.inf)
+    X, y = data(12)
+    model = FeatureCRF([own[:longest] for own in X], [own[:longest] for own in y], 0.3)
+    params = acv.fit(model).params
+    products = model.derivatives.products(params[None], WHOLE)
+    rows = np.zeros(model.n_params, int)
+    hessian_rows = products.multiply(np.eye(model.n_params), rows)
+    values = np.linalg.eigvals(products.precondition(hessian_rows, rows)).real
+    assert values.min() > 1.0 - 1e-6
+    assert values.max() < (1.0 + 1e-6 if longest == 1 else 10.0)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,10 @@ from acvlib.models import (
     NeuralHMM,
     PoissonHMM,
 )
+from acvlib.models.hmm import derivatives as hmm_derivatives
 from acvlib.models.hmm import em
+from acvlib.models.hmm.curvature import Curvature
+from acvlib.models.hmm.derivatives import Products
 from acvlib.models.hmm.emissions import (
     AutoRegression,
     Gaussian,
@@ -31,6 +34,7 @@ from acvlib.models.hmm.emissions import (
     NeuralAutoRegression,
     Poisson,
 )
+from acvlib.models.hmm.posterior import hidden_states, states_of_sequences
 
 ROWS = np.arange(2)
 LENGTHS = (9, 14, 7)
@@ -250,6 +254,22 @@ def test_concentrations_of_rows_and_entries(concentration):
     flat = GaussianHMM(x, 2, concentration=1.0)
     pseudo = np.sum((np.broadcast_to(concentration, (3, 2)) - 1.0) * np.log(rows))
     assert model.log_prior(params) - flat.log_prior(params) == pytest.approx(pseudo, rel=1e-12)
+
+
+def test_preconditioners_of_folds_lack_what_is_left_out(case, monkeypatch):
+    model, params = case
+    monkeypatch.setattr(hmm_derivatives, "SHARE", 0.0)
+    if model.sites != "sequences":
+        pytest.skip("folds of time steps share nothing")
+    folds = Folds([np.array([0]), np.array([1, 2])])
+    vectors = np.random.default_rng(3).normal(size=(2, len(params)))
+    weights = [acv.folds.weights(3, fold) for fold in folds]
+    separate = Products([Curvature(hidden_states(model, params, w)) for w in weights])
+    own = [Curvature(states_of_sequences(model, params, fold)) for fold in folds]
+    whole = Curvature(hidden_states(model, params, np.ones(3)))
+    shared = Products([whole], own, folds)
+    expected = separate.precondition(vectors, ROWS)
+    assert_allclose(shared.precondition(vectors, ROWS), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_heldout_losses_are_those_of_chains(case):

@@ -2,6 +2,7 @@
 folds by deleting points.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -150,6 +151,20 @@ def test_a_sparse_graph_gives_what_its_matrix_gives():
     folds = folds_of(model)
     results = [acv.frozen_newton(acv.fit(m), folds).params for m in (dense, sparse)]
     assert_allclose(*results, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kept", [0, 2**20])
+def test_threads_share_an_energy(kept, monkeypatch):
+    """Its sums of folds are forgotten now and then, while other threads use them."""
+    monkeypatch.setattr(energy, "KEPT", kept)
+    model = problem()
+    shared = ManifoldEnergy(model.energy.features, model.energy.affinity)
+    folds = [np.array([i, i + 1]) for i in range(30)] * 10
+    expected = [model.energy.left_out(fold).linear for fold in folds]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda fold: shared.left_out(fold).linear, folds))
+    assert_allclose(found, expected, rtol=1e-12)
+    assert len(shared._kept) <= max(1, kept)
 
 
 @pytest.mark.parametrize(
