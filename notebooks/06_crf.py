@@ -26,13 +26,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, neural
-from acvbook.studies import (
-    crf_epochs,
-    feature_crf,
-    hidden_labels,
-    inexact,
-    ladders,
-)
+from acvbook.studies import crf_epochs, hidden_labels, inexact, ladders
 from acvbook.studies.records import record_nearer
 
 import acvlib as acv
@@ -103,7 +97,7 @@ models = {
 found = {}
 for name, e in emissions.items():
     predicted = models[name].predict(e.crf, e.scores["test"])
-    found[names[name]] = feature_crf.entity_scores(
+    found[names[name]] = crf_epochs.entity_scores(
         e.tags["test"], predicted, texts[name].tags
     )
 pd.concat(found).round(3)
@@ -246,9 +240,6 @@ for name, text in texts.items():
     moves = paths[name].moves.unstack("rung")[ij].unstack("epoch")
     endings = {epoch: f"epoch{epoch}.moves" for epoch in epochs}
     ledger.record_table(id, moves, text, names=endings)
-    for epoch in (1, 60):
-        away = own.full.standard_errors_between(own.iterates[epoch], own.full.params)
-        ledger.record(f"{id}.distance{epoch}", away, text)
     ledger.record(f"{id}.unconverged", own.unconverged, text, draws=len(own.draws))
 
 # %% tags=["remove-cell"]
@@ -257,7 +248,11 @@ for name, text in texts.items():
     ledger.record_draws(f"{id}.differences", at.xs(ij, level="rung").differences, text)
     gains = [crf_epochs.gains(at, "theta_error", rung) for rung in (ij, none)]
     ledger.record_draws(f"{id}.theta_ij", gains[0], text, baseline=gains[1])
-    ledger.record_draws(f"{id}.theta_none", at.theta_error.unstack("rung")[none], text)
+moved = optima["conll"].theta_error.unstack("rung")[none]
+ledger.record_draws(f"{fig2}.optimum.theta_none", moved, conll)
+for epoch in (1, 60):
+    away = study.full.standard_errors_between(study.iterates[epoch], study.full.params)
+    ledger.record(f"{fig2}.distance{epoch}", away, conll)
 apart = crf_epochs.disagreement(study, epochs, 2)
 ledger.record(f"{fig2}.disagreement", apart, conll)
 start = emissions["conll"].crf
@@ -585,90 +580,6 @@ ledger.record_table("beyond.ladder.crf.labels", errors.median(), conll)
 record_nearer("beyond.ladder.crf.labels", errors, conll, sets=errors.index // n_labels)
 
 # %% [markdown]
-# ## Without a network: features made by hand
-# What most people type is a linear CRF over sparse features: the word, its first and last letters, its shape, the same of its
-# neighbours. `acv.FeatureCRF` takes them as `sklearn-crfsuite` does, and its scores are $\mathrm{score}_t(z) = \sum_a
-# x_{ta} W_{az}$, with a weight for each attribute and label that occur together. Now the scores are fitted too, and a
-# fold refits all of it. The entities that such taggers find in the test sets, fitted to the same sentences as the networks:
-
-# %% tags=["hide-input"]
-found, taggers = {}, {}
-for name, text in texts.items():
-    model, full = taggers[name] = feature_crf.tagger(text)
-    predicted = feature_crf.tagged(model, full, text.test, text.tags)
-    found[names[name]] = feature_crf.entity_scores(
-        emissions[name].tags["test"], predicted, text.tags
-    )
-pd.concat(found).round(3)
-
-# %% [markdown]
-# F1 is {value}`beyond.features.conll.f1` on CoNLL-2003, where the network has {value}`ghosh.fig2.conll.f1`, and
-# {value}`beyond.features.wnut.f1` on WNUT-17, where it has {value}`ghosh.fig2.wnut.f1`. Cross-validation is another matter. The
-# layer above had {given}`99` parameters on scores that never change. Here there are {value}`beyond.features.conll.parameters | ,.0f` of
-# them for all of CoNLL-2003, and most weights see a few words only: the model has nearly learnt its sentences by heart. On its
-# first {given}`1500` sentences (200 at quick scale), 20 draws of sentences, left out one by one:
-
-# %% tags=["hide-input"]
-some = texts["conll"].head(1500 if paper else 200, 1, 1)
-by_hand = feature_crf.study(some, n_draws, 4, rng)
-compared = hidden_labels.ratios(by_hand.results, by_hand.draws)
-means = feature_crf.mean_losses(by_hand)
-hidden_labels.summary(by_hand.results).assign(mean_loss=means.mean()).round(4)
-
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
-tried = [none, ij, "newton_step"]
-table = hidden_labels.table(by_hand.results)
-figures.hidden_label_errors(axes[0], table, tried)
-axes[0].set_xlabel("exact held-out loss of the sentence (nats)")
-others = [by_hand.results[name] for name in tried]
-figures.differences(axes[1], by_hand.results["exact"], *others)
-axes[0].legend()
-figures.save(fig, "crf_features", texts["conll"])
-
-# %% [markdown]
-# ```{figure} figures/crf_features.svg
-# :name: fig-crf-features
-# :alt: Left, parameter errors of three rungs by held-out loss; right, how far each rung moves a sentence's loss, against exact.
-# A CRF over hand-made features, one sentence a fold. Left, the error of each rung's parameters. Right, how far a rung moves the
-# sentence's loss from that of doing nothing, against how far exact CV does. Look at how far below the diagonal the jackknife
-# stays, and how much of that a Newton step makes up for. {verdict}`beyond.features`
-# ```
-#
-# Doing nothing now fails by the loss itself: a left-out sentence seems to cost {value}`beyond.features.conll.none_over_exact` of
-# what it does cost (median over draws of sentences). The IJ comes to {value}`beyond.features.conll.ij_over_exact` of it and the
-# Newton step to {value}`beyond.features.conll.newton_over_exact`. Their parameter errors are
-# {value}`beyond.features.conll.theta.ij_over_none` and {value}`beyond.features.conll.theta.newton_over_none` of those of doing
-# nothing, their errors of the loss {value}`beyond.features.conll.loss.ij_over_none` and
-# {value}`beyond.features.conll.loss.newton_over_none`.
-#
-# There is no matrix of so many parameters. All rungs solve by conjugate gradients, with products of the Hessian that cost less
-# than a gradient each, and a preconditioner made of the few directions in which fitted sentences are uncertain. A fit by
-# `sklearn-crfsuite` takes {value}`beyond.features.conll.refit_over_ij` times as long as a fold of the IJ here, and its marginals,
-# read by `acv.from_crfsuite`, are ours to {value}`beyond.features.conll.crfsuite | .0e`.
-
-# %% tags=["remove-cell"]
-hand = "beyond.features"
-for name, text in texts.items():
-    ledger.record(f"{hand}.{name}.f1", found[names[name]].F1["micro avg"], text)
-ledger.record(f"{hand}.conll.parameters", taggers["conll"][0].n_params, texts["conll"])
-beside = feature_crf.beside_crfsuite(by_hand, some)
-ledger.record(f"{hand}.conll.crfsuite", beside["marginals"], some)
-ledger.record(f"{hand}.conll.refit_over_ij", beside["refit_over_ij"], some)
-stuck = (~by_hand.results["exact"].diagnostics["converged"]).sum()
-ledger.record(f"{hand}.conll.unconverged", int(stuck), some)
-
-# %% tags=["remove-cell"]
-shares = means.div(means.exact, axis=0)
-over = {none: "none_over_exact", ij: "ij_over_exact", "newton_step": "newton_over_exact"}
-ledger.record_table(f"{hand}.conll", shares, some, names=over)
-for measure in ("theta", "loss"):
-    over = {f"{measure}.{rung}": f"{measure}.{rung}_over_none" for rung in ("ij", "newton")}
-    ledger.record_table(
-        f"{hand}.conll", compared[[*over]], some, compared[f"{measure}.none"], over
-    )
-
-# %% [markdown]
 # ## What to take away
 # - Stopping early costs more than leaving out a sentence. A scatter of held-out probabilities near the diagonal is no evidence
 #   that the jackknife works: the baseline's lies there too. Compare it with doing nothing.
@@ -682,7 +593,5 @@ for measure in ("theta", "loss"):
 # - To hide single labels within sentences, the paper's Algorithm 4 works, with weights that are linear as printed. One frozen
 #   step takes the same move without any path; refit exactly the folds that the check flags. With a tenth of the labels hidden
 #   no step is to be relied on, least of all in a small set of sentences.
-# - A CRF over sparse features is nearly fitted by heart. There doing nothing is wrong about the loss itself: take a Newton step,
-#   or refit exactly.
 # - *The Newton step* needs a Hessian a fold, and at a tenth of the labels it does hardly better than the frozen step. *Exact* CV is
 #   within reach here, and is what remains where a fold takes away the only sentence or label of its kind.

@@ -167,7 +167,7 @@ def test_entity_scores_by_hand():
     """Three entities; found: one whole, one with a wrong end, one of the wrong type."""
     true = [np.array([1, 2, 0]), np.array([3, 4, 0, 1])]
     predicted = [np.array([1, 2, 0]), np.array([3, 0, 0, 3])]
-    table = feature_crf.entity_scores(true, predicted, NAMES)
+    table = crf_epochs.entity_scores(true, predicted, NAMES)
     assert table.F1["micro avg"] == pytest.approx(1 / 3)
     assert (table.precision["PER"], table.recall["PER"]) == (1.0, 0.5)
     assert table.entities["micro avg"] == 3
