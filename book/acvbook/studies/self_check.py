@@ -17,11 +17,10 @@ from acvlib.methods.ladder import METHODS, IndefiniteFold
 from acvlib.models import GLM, GaussianHMM, LinearChainCRF, PairwiseLinear, PoissonTraffic
 
 from ..datasets import load_or_simulate
-from . import calibration, general, genomics, glm_errors, mocap_fits, mrf
+from . import general, genomics, glm_errors, mocap_fits, mrf
 from .ladders import some
 
 LIMIT = 0.5  # standard errors of params, standard deviations of losses
-RATES = ["recall", "precision"]
 
 
 class Problem(NamedTuple):
@@ -90,9 +89,16 @@ def summary(table: pd.DataFrame, by: str) -> pd.DataFrame:
 
 def _rates(table):
     far = (table.theta_error > LIMIT) | (table.loss_error > LIMIT)
-    rates = calibration.flag_rates(far, table.unreliable)[["folds", "failed", "flagged"] + RATES]
-    rates["gradients"] = table.gradients.mean()
-    return rates.rename({"failed": "far", "flagged": "marked"})
+    marked, found = table.unreliable, np.sum(far & table.unreliable)
+    rates = {
+        "folds": len(far),
+        "far": far.sum(),
+        "marked": marked.sum(),
+        "recall": found / far.sum() if far.any() else np.nan,
+        "precision": found / marked.sum() if marked.any() else np.nan,
+        "gradients": table.gradients.mean(),
+    }
+    return pd.Series(rates, dtype=float)
 
 
 def time_splits(rng: np.random.Generator) -> pd.DataFrame:

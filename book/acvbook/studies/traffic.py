@@ -11,7 +11,6 @@ import pandas as pd
 import acvlib as acv
 from acvlib.methods.ladder import IndefiniteFold
 
-from . import calibration
 from .ladders import against_exact, correlation, part, pointwise
 
 KINDS = ("iid", "contiguous")
@@ -97,35 +96,6 @@ def newton_against(rungs: Rungs) -> pd.DataFrame:
         ns, ij, none = (pointwise(one_draw(rungs, number)[name]) for name in names)
         rows.append((correlation(ns, ij), correlation(ns, none), correlation(ns - none, ij - none)))
     return pd.DataFrame(rows, columns=["ij", "none", "differences"]).rename_axis("draw")
-
-
-def flags(
-    model: Any, redrawn: Mapping[tuple[str, int], Rungs], method: str
-) -> tuple[pd.Series, pd.DataFrame]:
-    """How well `check_result` finds the folds that `method` gets wrong, in all settings together.
-
-    (rates of `calibration.flag_rates` over all folds, and a row a draw: recall and precision in it,
-    its largest theta error as it is and with the flagged folds refitted)
-    """
-    failed, flagged, before, after = [], [], [], []
-    for rungs in redrawn.values():
-        exact, result = rungs["exact"], rungs[method]
-        check = acv.check_result(result)
-        mended = acv.refit_unreliable(result, check)
-        failed.append(calibration.failures(exact, result))
-        flagged.append(check.unreliable)
-        before.append(acv.theta_errors(exact, result))
-        after.append(acv.theta_errors(exact, mended))
-    failed, flagged, before, after = (_by_draw(x) for x in (failed, flagged, before, after))
-    rates = [calibration.flag_rates(*pair) for pair in zip(failed, flagged, strict=True)]
-    draws = pd.DataFrame(rates)[["recall", "precision"]]
-    draws = draws.assign(theta_before=before.max(axis=1), theta_after=after.max(axis=1))
-    return calibration.flag_rates(failed.ravel(), flagged.ravel()), draws
-
-
-def _by_draw(values):
-    """(n_draws, settings * ten) of one array (n_draws * ten,) a setting."""
-    return np.concatenate([part.reshape(-1, N_FOLDS) for part in values], axis=1)
 
 
 def scheme_gap(models: tuple[Any, Any], params: np.ndarray, sites: np.ndarray) -> tuple:
