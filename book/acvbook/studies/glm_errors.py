@@ -161,17 +161,3 @@ def beside(errors, authors):
 def _medians(errors):
     by = errors.groupby("family")
     return by[list(COMPARED)].median().assign(ij_below_exact=by.ij_below_exact.mean())
-
-
-def penalty_path(penalties, n, dim, n_test, rng, family="logistic"):
-    """Mean log loss by each rung and on test data, indexed by penalty."""
-    source = truth(family, dim, rng)
-    (x, y), (x_test, y_test) = source.draw(n, rng), source.draw(n_test, rng)
-    folds, rows = acv.folds.leave_one_out(n), []
-    for penalty in penalties:
-        model = GLM(x, y, family, penalty=penalty)
-        full = acv.fit(model)
-        row = {name: result.loss for name, result in run_rungs(model, full, folds).items()}
-        eta = full.params[0] + x_test @ full.params[1:]
-        rows.append(row | {"test": float(model.family.loss(eta, y_test).mean())})
-    return pd.DataFrame(rows, index=pd.Index(penalties, name="penalty"))
