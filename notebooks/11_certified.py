@@ -194,29 +194,9 @@ figures.save(fig, "certified_grid")
 # With ten rows a parameter or more at least {value}`beyond.certify.loo.certified | .1%` of the folds are certified, and from
 # their own parameters the bound is at most {value}`beyond.certify.loo.sharp | .4f` times the true error in the median. The
 # interval of the whole score is wider: up to {value}`beyond.certify.loo.width | .2f` of the gap from the full fit,
-# {value}`beyond.certify.loo.sharp.width | .4f` from own parameters. Now folds of many rows, logistic, $n = 500$, $D = 20$, by the
-# full fit's Hessian where that is enough; *sharp*: all by a Hessian of their own:
-
-# %%
-sizes = {}
-for draw, r in enumerate(rng.spawn(20 if paper else 3)):
-    sizes[draw] = certified.fold_size_grid((1, 2, 5, 10, 20), (0.1, 1.0, 10.0), 500, 20, r)
-sizes = pd.concat(sizes, names=["draw"])
-shown = ["certified", "bound_over_true", "width_over_gap", "sharp_width_over_gap"]
-sizes[shown].groupby(["left out", "ridge"], sort=False).median().round(3)
-
-# %% tags=["remove-cell"]
-by_draw = sizes.groupby("draw")
-ledger.record_draws("beyond.certify.kfold.certified", by_draw.certified.min())
-ledger.record_draws("beyond.certify.kfold.width", by_draw.width_over_gap.max())
-sharpest = by_draw.sharp_width_over_gap.max()
-ledger.record_draws("beyond.certify.kfold.sharp.width", sharpest)
+# {value}`beyond.certify.loo.sharp.width | .4f` from own parameters.
 
 # %% [markdown]
-# At least {value}`beyond.certify.kfold.certified | .1%` of the folds of a setting are certified. The widest interval of a whole
-# score, where folds leave out a fifth of the rows, is {value}`beyond.certify.kfold.width | .2f` times the gap, and
-# {value}`beyond.certify.kfold.sharp.width | .3f` times by Hessians of the folds' own.
-#
 # ## On given data, beside Theorem 1
 # Theorem 1 of {cite:t}`giordano2019` bounds the jackknife's error by constants of the whole data set. On the
 # same folds:
@@ -248,26 +228,6 @@ ledger.record("beyond.certify.real.violations", wrong, a9a, baseline=idle)
 # over all rows, where the Newton step of all rows together took one Hessian. The dearest certificate takes
 # {value}`beyond.certify.real.cost | .0f` times as long as its step, and {value}`beyond.certify.real.refits | .2f` times as long as
 # the exact refits.
-#
-# Proposition 2 of {cite:t}`ghosh2020` bounds $|L_{\mathrm{IJ}} - L_{\mathrm{CV}}|$ for iterates of an optimiser. It supposes that
-# the optimum and its error are known. The certificate of the same jackknife, at fits that have not converged:
-
-# %%
-part = acv.models.GLM(model.X[:300, :10], model.y[:300], penalty=1.0)
-along = certified.proposition2(part, 8)
-shown = ["grad_norm", "error", "bound", "bound_se", "ours", "certified", "violations"]
-along[shown].round(4)
-
-# %% tags=["remove-cell"]
-wrong, idle = map(int, along[["violations", "idle_violations"]].sum())
-ledger.record("beyond.certify.path", wrong, a9a, baseline=idle)
-ledger.record("beyond.certify.path.prop2", (along.bound_se / along.error).median(), a9a)
-ledger.record("beyond.certify.path.ours", (along.ours / along.error).median(), a9a)
-
-# %% [markdown]
-# {verdict}`beyond.certify.path` In the median over the path Proposition 2's bound in standard errors is
-# {value}`beyond.certify.path.prop2 | .1f` times the true difference, the certificate's {value}`beyond.certify.path.ours | .2f`
-# times. It needs not the optimum, and exact folds only where an iterate is too far from them (*certified*: without a refit).
 #
 # ## Sentences
 # A chain CRF over the scores of a tagger that knows how often each word had each tag, CoNLL-2003. A fold leaves out a

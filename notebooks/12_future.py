@@ -102,8 +102,6 @@ for name in ("weekly", "psis"):
 price = {
     "psis_refits": schemes["psis"].refits,
     "speed": table.ahead["ours"],
-    "gradients": future.gradients(series, 2),
-    "gradients_default": future.gradients(series, 16),
 }
 for name, value in price.items():
     ledger.record(f"beyond.lfo.traffic.{name}", value, data)
@@ -117,9 +115,8 @@ for name, value in price.items():
 # PSIS-LFO's scheme, which wants {value}`beyond.lfo.traffic.psis_refits` refits. (Its target is the mean over the posterior and not
 # the fit's own density; draws without weights differ from the fit by little.)
 #
-# All origins take {value}`beyond.lfo.traffic.speed | .0f` times fewer seconds than refitting each. Beside its refits, with two of
-# them, the whole costs as much as {value}`beyond.lfo.traffic.gradients | .0f` evaluations of $\log p(x)$ with its gradient; with
-# sixteen {value}`beyond.lfo.traffic.gradients_default | .0f`. {verdict}`beyond.lfo.traffic.gradients`
+# All origins take {value}`beyond.lfo.traffic.speed | .0f` times fewer seconds than refitting each. What it costs beside its
+# refits, [benchmarks](benchmarks.md) say.
 #
 # ## A recording
 # The long recording of the [chapter on motion capture](07_mocap.ipynb) by an autoregressive HMM of three states: hundreds of parameters, and the second half of

@@ -41,7 +41,7 @@ table = states.summary(found)
 states.main(table)[["models", "recovery", "too_few", "too_many", "regret"]].round(3)
 
 # %% tags=["remove-cell"]
-measures = state_measures.of_choices(found) | state_measures.of_refits(rows)
+measures = state_measures.of_choices(found)
 for name, (own, baseline) in measures.items():
     settings = {"baseline": baseline, "draws": own.n, "spread": [own.low, own.high]}
     ledger.record(f"beyond.states.{name}", own.value, **settings)
@@ -104,14 +104,6 @@ pd.DataFrame(
 # exact refits. {verdict}`beyond.states.plain.within` Surplus states have flat directions, along which a single step goes far; so many of
 # their folds are refitted that the checked step takes {value}`beyond.states.speed.checked | .2f` times the speed of exact refits. To choose between
 # models asks more of an approximation than to score one.
-#
-# ## Another optimum
-# Which state is called the first does not matter: every fold continues from one fit, and its score is that of any permutation. Local optima
-# do matter. Refitted from scratch, a fold ends lower than continued from the full fit in
-# {value}`beyond.states.cold.enough | .1%` of the cases where there are no surplus states, and in {value}`beyond.states.cold.surplus | .0%` where there
-# are. {verdict}`beyond.states.cold.enough` Only that refit can tell. What `choose` can tell is that one start alone reached the full
-# fit: it warns so of {value}`beyond.states.cold.told | .0%` of these folds, and of {value}`beyond.states.cold.alarms | .0%` of the others.
-# {verdict}`beyond.states.cold.told` The first of five starts reaches the lowest optimum in {value}`beyond.states.first_start | .0%` of the fits.
 #
 # ## What a fold brings along
 # Every approximation of this book, and the refit that it approximates, continues from the full fit. That fit has seen the fold.

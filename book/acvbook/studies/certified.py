@@ -11,10 +11,10 @@ import pandas as pd
 import acvlib as acv
 from acvlib.beyond.certify import NotCertified
 from acvlib.models import GLM, LinearChainCRF
-from acvlib.trials import NoFiniteOptimum, UnconvergedFit
+from acvlib.trials import NoFiniteOptimum
 
 from ..theorem1 import theorem1
-from . import general, glm_errors, inexact
+from . import general, glm_errors
 from .ladders import some, timed
 
 REFIT = 1e-10  # standard errors: how exact the refits are that certificates are held against
@@ -122,18 +122,6 @@ def _row(checked):
     return row
 
 
-def fold_size_grid(percents, penalties, n, dim, rng):
-    """One row a share of rows that each fold leaves out and penalty; logistic."""
-    rows = {}
-    for percent in percents:
-        for penalty in penalties:
-            model = regression("logistic", n, dim, penalty, rng)
-            folds = acv.folds.k_fold(n, round(100 / percent), rng)
-            checked = both(model, folds)
-            rows[f"{percent} %", penalty] = _row(checked)
-    return pd.DataFrame(rows).T.rename_axis(["left out", "ridge"])
-
-
 def given_regressions(rng, n_rows):
     """{name: (model, data)} of logistic and Poisson regressions on given data, ridge 1."""
     from sklearn.datasets import load_breast_cancer, load_digits
@@ -187,39 +175,6 @@ def theorem(model, checked):
     known = true > ROUNDED
     ratio = np.median(bound.bound[known] / true[known]) if known.any() else np.nan
     return {"theorem1_certified": bound.applies.mean(), "theorem1_over_true": ratio}
-
-
-def proposition2(model, n_iterates):
-    """Bounds of |L_IJ - L_CV| along an optimiser's path: Proposition 2's two, and ours.
-
-    violations: of ours, among the folds of all iterates.
-    """
-    full = acv.fit(model, tolerance=1e-9)
-    folds = acv.folds.leave_one_out(model.n_sites)
-    exact = acv.exact(full, folds, tolerance=REFIT)
-    path = acv.fit_path(model)[1:-1]
-    chosen = np.unique(np.linspace(0, len(path) - 1, n_iterates).astype(int))
-    iterates = {number: path[number] for number in chosen}
-    table = inexact.proposition2(model, full, iterates, folds, exact).droplevel("draw")
-    table = table[["grad_norm", "error", "none_error", "bound", "bound_se"]]
-    ours = {number: _at_iterate(model, params, exact) for number, params in iterates.items()}
-    return table.join(pd.DataFrame(ours).T)
-
-
-def _at_iterate(model, params, exact):
-    here = acv.fit_at(model, params)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)
-        result = acv.infinitesimal_jackknife(here, exact.folds)
-        certificate = acv.certify(result, complete=True, sharp=True)
-    checked = Checked(here, certificate, exact)
-    furthest = np.abs(certificate.interval - result.loss).max()
-    return {
-        "certified": 1.0 - certificate.refitted.mean(),
-        "ours": furthest,
-        "violations": checked.violations,
-        "idle_violations": checked.idle_violations,
-    }
 
 
 def tagger(text, n_sentences, ridge):

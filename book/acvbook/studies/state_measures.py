@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from .states import INFORMATION, SCHEMES, Estimate, agreement, cold, difference, mean, of, rate
+from .states import INFORMATION, SCHEMES, Estimate, agreement, difference, mean, of, rate
 
 
 class Measure(NamedTuple):
@@ -24,8 +24,6 @@ def of_choices(found: pd.DataFrame) -> dict[str, Measure]:
     within = of(found, "within")
     measured["recovery.onese"] = Measure(rate(within.simplest_right))
     measured["regret.onese"] = Measure(mean(within.simplest_regret))
-    long = found[found.n_frames == found.n_frames.max()]
-    measured["bic_aic"] = _difference(long, "right", "bic", "aic")
     measured["within_half"] = _difference(found, "regret", "within", "half")
     training = of(found, "training").loc[within.index]
     gain = mean(within.simplest_right.astype(float) - within.right)
@@ -38,9 +36,6 @@ def of_choices(found: pd.DataFrame) -> dict[str, Measure]:
         none = agreement(found, scheme, "training").value
         measured[f"same.{scheme}"] = Measure(agreement(found, scheme, "checked"), none)
         measured[f"plain.{scheme}"] = Measure(agreement(found, scheme, "newton"), none)
-    step = of(found, "within", "newton").regret
-    none = mean(training.regret - within.regret)
-    measured["plain_regret"] = Measure(mean(step - within.regret), none.value)
     return measured
 
 
@@ -66,17 +61,4 @@ def of_scratch(table: pd.DataFrame) -> dict[str, Measure]:
         "scratch.regret": Measure(mean(regret), worse.value),
         "scratch.optimism.surplus": Measure(mean(table.optimism_surplus.dropna())),
         "scratch.optimism.true": Measure(mean(table.optimism_true)),
-    }
-
-
-def of_refits(rows: list[dict]) -> dict[str, Measure]:
-    """How often refits from scratch end lower, and how often that was told, by claim."""
-    table = cold(rows)
-    lower = table[table.lower]
-    told = {"cold.told": Measure(rate(lower.told))} if len(lower) else {}
-    return told | {
-        "cold.enough": Measure(rate(table.lower[~table.surplus])),
-        "cold.surplus": Measure(rate(table.lower[table.surplus])),
-        "cold.alarms": Measure(rate(table.told[~table.lower])),
-        "first_start": Measure(rate([row["first_start"] for row in rows])),
     }

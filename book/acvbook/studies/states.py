@@ -176,19 +176,6 @@ def agreement(found: pd.DataFrame, criterion: str, rung: str) -> Estimate:
     return rate(other.loc[exact.index] == exact)
 
 
-def cold(rows: list[dict]) -> pd.DataFrame:
-    """One row a fold refitted from scratch: surplus states, lower, told, change of loss."""
-    table = pd.DataFrame(rows).dropna(subset="cold_gain")
-    return pd.DataFrame(
-        {
-            "surplus": table.candidate > table.n_states,
-            "lower": table.cold_gain > 1e-3,
-            "told": table.agreeing == 1,
-            "loss": table.cold_loss,
-        }
-    )
-
-
 class Traffic(NamedTuple):
     """choice: of `acv.choose`; bic: the number of states that BIC takes."""
 
