@@ -205,10 +205,13 @@ def kalman(values):
 n_values = {"quick": 300, "paper": 1_000}[scale]
 level = np.cumsum(0.3 * rng.standard_normal(n_values))
 values = level + rng.standard_normal(n_values)
-levels, compiling = own_model.made(lambda: kalman(values))
+levels = kalman(values)
 fit = acv.fit(levels)
 rungs = acv.ladder(fit, acv.folds.k_fold(n_values, 20))
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
+
+# %% tags=["remove-cell"]
+ledger.record("beyond.byo.jax.lines", own_model.source_lines(kalman))
 
 # %% [markdown]
 # `from_jax` takes two functions, how many sites there are, and a place to start, an array or any tree of arrays. At the start it
@@ -216,26 +219,10 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 # in single precision, or gives a site the loss of another; the precision of the rest of your process stays as it is.
 #
 # One series is one draw: where the IJ stands no nearer to the refit than *no adjustment*, do not use it for this model. The
-# seconds of the table include compiling, as each rung is the first to ask for something. The same filter by autograd gives the same gradient and Hessian. How long do both take?
-
-# %% tags=["hide-input"]
-by_autograd = own_model.KalmanLoop(values)
-beside = own_model.beside(levels, by_autograd, levels.initial_params())
-beside.round(6)
-
-# %% tags=["remove-cell"]
-seconds = beside.seconds
-ledger.record("beyond.byo.jax.lines", own_model.source_lines(kalman))
-ledger.record("beyond.byo.jax.speed", seconds.autograd / seconds.ours)
-ledger.record("beyond.byo.jax.compiling", compiling)
-ledger.record("beyond.byo.jax.difference", beside.difference.ours)
-
-# %% [markdown]
-# One gradient and one Hessian of {value}`beyond.byo.jax.lines` lines in JAX are
-# {value}`beyond.byo.jax.speed` times as fast as by autograd, {verdict}`beyond.byo.jax.speed`
-# {verdict}`beyond.byo.jax.lines` and differ by {value}`beyond.byo.jax.difference` of their size.
-# {verdict}`beyond.byo.jax.difference` Compiling them takes
-# {value}`beyond.byo.jax.compiling` seconds, once a model: for few evaluations of a short series autograd is as quick.
+# seconds of the table include compiling, as each rung is the first to ask for something.
+#
+# These are {value}`beyond.byo.jax.lines` lines. {verdict}`beyond.byo.jax.lines` How much faster than by autograd, and how long
+# it compiles, [benchmarks](benchmarks.md) say: for few evaluations of a short series autograd is as quick.
 #
 # `from_torch` is the same for functions of tensors: [a model in PyTorch](00_front_doors.ipynb) has a dose and its response.
 # Hessians are formed in both: a model may have some thousand parameters.

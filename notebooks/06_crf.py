@@ -145,9 +145,7 @@ print(f"{len(study.folds):,} refits, of which {study.unconverged} did not conver
 # ## Figure 2: held-out probabilities
 # **The paper's claim.** At each epoch, even an early one, the points $p(z_n \mid x_n)$ lie close to the diagonal, exact CV
 # against IJ. *Exact* here is what the paper's Equation 6 says: the optimum without sentence $n$, converged to a Newton
-# decrement of $10^{-6}$. As the objective is convex, it does not matter where a refit starts. The ledger checks that: refits
-# that Newton's method continues from the four epochs differ by {value}`ghosh.fig2.conll.disagreement` standard errors at
-# most.
+# decrement of $10^{-6}$. As the objective is convex, it does not matter where a refit starts.
 
 # %%
 every = (0, 1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 36, 42, 48, 54, 60)
@@ -202,8 +200,7 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # probability, and a sentence that is left in gives its own labels too much. To take away the second error alone gains nothing.
 #
 # Which sentences are left out matters: after one epoch the middle eight tenths of the sets' correlations lie between
-# {value}`ghosh.fig2.conll.epoch1 low | .3f` and {value}`ghosh.fig2.conll.epoch1 high | .3f`. The order of the layer's batches
-# does not: two other orders move the median by {value}`ghosh.fig2.conll.orders` at most. The learning rate of the layer matters
+# {value}`ghosh.fig2.conll.epoch1 low | .3f` and {value}`ghosh.fig2.conll.epoch1 high | .3f`. The learning rate of the layer matters
 # most, and it is not given in the paper. With ten times Adam's default, 0.01, the correlation after one epoch is
 # {value}`ghosh.fig2.conll.faster.epoch1 | .4f`, and {value}`ghosh.fig2.conll.faster.epoch1 baseline | .4f` for doing nothing: the
 # points lie closer to the diagonal, and say as little about the IJ.
@@ -253,11 +250,7 @@ ledger.record_draws(f"{fig2}.optimum.theta_none", moved, conll)
 for epoch in (1, 60):
     away = study.full.standard_errors_between(study.iterates[epoch], study.full.params)
     ledger.record(f"{fig2}.distance{epoch}", away, conll)
-apart = crf_epochs.disagreement(study, epochs, 2)
-ledger.record(f"{fig2}.disagreement", apart, conll)
 start = emissions["conll"].crf
-orders = crf_epochs.other_orders(study, start, epochs, rng)
-ledger.record(f"{fig2}.orders", orders, conll)
 faster, _ = crf_epochs.adam_epochs(study.model, start, 1, rng, learning_rate=0.01)
 crf_epochs.record(f"{fig2}.faster.epoch1", crf_epochs.by_draw(study, faster[1]), conll)
 

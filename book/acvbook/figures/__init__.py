@@ -7,7 +7,6 @@ from acvlib.plots import RUNGS, error_ladder, series
 
 from .beyond import (
     bound_and_true,
-    certified_by,
     chosen_on_test,
     errors_by_price,
     errors_by_seconds,
@@ -22,7 +21,7 @@ from .beyond import (
 from .epochs import bound_along, error_against, hidden_label_errors, training_losses
 from .files import save
 from .general import both_panels, pair_differences
-from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, stage_ladder
+from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster
 from .incremental import against_bound, cv_spread, running_time, running_times, stability
 from .maps import METHODS, areas, losses_against, seconds_by_method
 from .regression import (

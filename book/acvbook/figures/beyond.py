@@ -71,17 +71,6 @@ def bound_and_true(ax, checked):
     return ax
 
 
-def certified_by(ax, table, value):
-    """A value against n / D, a line a family and ridge."""
-    for (family, ridge), rows in table.groupby(level=["family", "ridge"]):
-        style = {"logistic": "-", "poisson": "--"}[family]
-        numbers = rows.index.get_level_values("n / D")
-        label = f"{family}, ridge {ridge:g}"
-        ax.plot(numbers, rows[value].astype(float), style, marker="o", ms=4, label=label)
-    ax.set(xscale="log", xlabel="rows a parameter, n / D")
-    return ax
-
-
 SCHEMES = {
     "nothing": RUNGS["no_adjustment"],
     "weekly": Style("one refit a week", COLOURS[0], "<"),

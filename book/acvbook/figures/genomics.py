@@ -26,14 +26,6 @@ def by_df(ax, table, authors=None):
     return ax
 
 
-def stage_ladder(ax, table):
-    """One line a rung of median errors in standard errors against the number of times left out."""
-    styles = TIMES_ESTIMATES | {"train": RUNGS["no_adjustment"]}
-    lines(ax, table.drop(columns="exact"), styles, yscale="log", xlabel="times left out")
-    ax.set_xticks(table.index)
-    return ax
-
-
 def gene_cluster(ax, hours, genes, curve):
     """A cluster: its genes (n, n_times) and its mean curve (n_times,), less their own means."""
     place = _time_axis(ax, hours)

@@ -1,8 +1,6 @@
 """What `acvlib.certify` proves, beside exact refits: simulated, real and adversarial problems."""
 
 import time
-import warnings
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +12,7 @@ from acvlib.models import GLM, LinearChainCRF
 from acvlib.trials import NoFiniteOptimum
 
 from ..theorem1 import theorem1
-from . import general, glm_errors
+from . import general
 from .ladders import some, timed
 
 REFIT = 1e-10  # standard errors: how exact the refits are that certificates are held against
@@ -92,24 +90,6 @@ def both(model, folds, **options):
     """{"": from the full fit first, "sharp": every fold from its own params} of a Newton step."""
     first = check(model, folds, **options)
     return {"": first, "sharp": check(model, folds, fit=first.fit, sharp=True, exact=first.exact)}
-
-
-def regression(family, n, dim, penalty, rng):
-    """A regression with the signal of chapter 3."""
-    x, y = glm_errors.truth(family, dim, rng).draw(n, rng)
-    return GLM(x, y, family, penalty=penalty)
-
-
-def leave_one_out_grid(families, ratios, penalties, dim, n_folds, rng):
-    """One row a family, n / D and penalty: at most `n_folds` single rows left out."""
-    rows = {}
-    for family in families:
-        for ratio in ratios:
-            for penalty in penalties:
-                model = regression(family, ratio * dim, dim, penalty, rng)
-                folds = some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
-                rows[family, ratio, penalty] = _row(both(model, folds))
-    return pd.DataFrame(rows).T.rename_axis(["family", "n / D", "ridge"])
 
 
 def _row(checked):
@@ -213,69 +193,6 @@ def sentences_table(text, n_sentences, n_folds, ridges, rng):
         costs = {"seconds_over_exact": checked.seconds / exact_seconds(model, checked)}
         rows[ridge] = checked.row() | own | costs
     return pd.DataFrame(rows).T.rename_axis("ridge")
-
-
-def campaign(n_folds, rng):
-    """Problems made to break the certificate, until `n_folds` folds were certified, one row each.
-
-    Few rows, weak ridges, classes that are nearly separated, rows of ten and of a hundred times the
-    length; any method, any folds, fits that have not converged. Drawn anew where a fold keeps one
-    class alone, or nothing that tells columns apart: no method takes these.
-    """
-    rows = []
-    while not rows or sum(row["certified"] for row in rows) < n_folds:
-        with suppress(*REFUSED):
-            rows.append(_adversarial(rng))
-    return pd.DataFrame(rows)
-
-
-def _adversarial(rng):
-    family = rng.choice(["logistic", "poisson"])
-    kind = rng.choice(["plain", "near-separable", "outlying rows"])
-    n = int(rng.integers(12, 120))
-    dim = int(rng.integers(1, 6))
-    x = rng.standard_normal((n, dim))
-    if kind == "outlying rows":
-        x[: max(1, n // 20)] *= rng.choice([10.0, 100.0])
-    strength = 6.0 if kind == "near-separable" else 1.0
-    eta = np.clip(strength * x @ rng.standard_normal(dim) / np.sqrt(dim), -4.0, 4.0)
-    penalty = 10.0 ** rng.uniform(-4, 1)
-    model = GLM(x, _responses(family, eta, rng), family, penalty=penalty)
-    parts = int(rng.choice([0, 3, 5, 10]))
-    folds = acv.folds.k_fold(n, parts, rng) if parts else acv.folds.leave_one_out(n)
-    method = METHODS[rng.integers(len(METHODS))]
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        checked = _any_fit(model, folds, method, rng)
-    return {
-        "family": family,
-        "kind": kind,
-        "method": method.__name__,
-        "folds": len(folds),
-        "certified": int(checked.seen.sum()),
-        "violations": checked.violations,
-        "idle_violations": checked.idle_violations,
-    }
-
-
-def _any_fit(model, folds, method, rng):
-    """A check from the optimum, or from a point near it."""
-    best = acv.fit(model, tolerance=1e-9)
-    exact = acv.exact(best, folds, tolerance=REFIT)
-    fit = best
-    if rng.random() < 0.3:
-        step = rng.standard_normal(len(best.params)) * 0.3
-        off = np.linalg.solve(np.linalg.cholesky(np.asarray(best.hessian)).T, step)
-        fit = acv.fit_at(model, best.params + off)
-    return check(model, folds, method, fit, exact, sharp=bool(rng.random() < 0.3))
-
-
-def _responses(family, eta, rng):
-    if family == "poisson":
-        return rng.poisson(np.exp(eta)).astype(float)
-    y = (rng.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
-    y[:2] = 0.0, 1.0
-    return y
 
 
 def one_fold(rng):

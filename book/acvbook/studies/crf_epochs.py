@@ -8,10 +8,8 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.fit import TOLERANCE
 from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
-from acvlib.solvers.newton import newton
 from acvlib.trials import UnconvergedFit
 
 from .. import ledger
@@ -196,35 +194,6 @@ def record(id, table, data):
     """Record what is `judged` at an iterate."""
     for ending, (values, nothing) in judged(table).items():
         ledger.record_draws(f"{id}{ending}", values, data, baseline=nothing)
-
-
-def other_orders(study, start, epochs, rng, n_orders=2):
-    """The largest change of the IJ's median correlation, at any of the epochs, when the layer is
-    trained from `start` with its batches in other orders.
-    """
-
-    def medians(iterates):
-        table = error_path(study, epochs, iterates).xs("infinitesimal_jackknife", level="rung")
-        return table.correlation.groupby("epoch").median()
-
-    own = medians(study.iterates)
-    others = [
-        medians(adam_epochs(study.model, start, max(epochs), rng)[0]) for _ in range(n_orders)
-    ]
-    return float(max(np.abs(other - own).max() for other in others))
-
-
-def disagreement(study, epochs, n_folds):
-    """The largest distance, in standard errors, between the refits of the first folds from the
-    optimum and those that Newton's method reaches from the iterates after these epochs.
-    """
-    folds, expected = acv.Folds(study.folds[:n_folds]), study.reference.params[:n_folds]
-    refits = [
-        newton(study.model.derivatives, study.iterates[epoch], folds, TOLERANCE).params
-        for epoch in track(epochs, "refits")
-    ]
-    between = study.full.standard_errors_between
-    return float(max(between(params, expected).max() for params in refits))
 
 
 def decays(path, rung="infinitesimal_jackknife", column="mean_error"):

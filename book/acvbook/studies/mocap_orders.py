@@ -1,6 +1,5 @@
 """Figure 6 of Ghosh et al. (2020): which emission describes a new recording best."""
 
-import tracemalloc
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +8,7 @@ from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
 from acvlib.folds import leave_one_out
-from acvlib.methods.ladder import ladder, newton_step
+from acvlib.methods.ladder import ladder
 
 from .ladders import seconds
 from .mocap_fits import Fitted
@@ -83,18 +82,6 @@ def minutes(studied):
     results = studied.values()
     rungs = sum(cv.seconds for result in results for cv in result.rungs.values())
     return (rungs + sum(result.fitted.seconds for result in results)) / 60.0
-
-
-def newton_gigabytes(result):
-    """(all, dense): the most memory that the Newton steps of all folds hold at a time, in
-    gigabytes, as Python counts its arrays; and what one dense D x D Hessian takes.
-    """
-    model, full = result.fitted.model, result.fitted.fit
-    tracemalloc.start()
-    newton_step(full, leave_one_out(model.n_sites))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak / 1e9, 8 * model.n_params**2 / 1e9
 
 
 def solves(result, repeats=5):
