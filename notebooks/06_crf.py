@@ -72,21 +72,7 @@ training = (
 )
 emissions = {name: neural.encoded(text, training) for name, text in texts.items()}
 
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 3.4))
-for ax, name in zip(axes, names):
-    figures.training_losses(ax, emissions[name].history).set_title(names[name])
-axes[0].legend()
-figures.save(fig, "crf_training", texts["conll"])
-
 # %% [markdown]
-# ```{figure} figures/crf_training.svg
-# :name: fig-crf-training
-# :alt: Two panels; the training loss falls steadily, the validation loss flattens and turns up; a ring marks its minimum.
-# Losses of the whole network by epoch. Look for the gap: validation turns where training still falls, and the ring marks the
-# epoch that is kept.
-# ```
-#
 # Entities on the test set, counted by `seqeval`: one is found when its type and both its ends are right.
 
 # %%

@@ -22,7 +22,7 @@ seed = 1
 
 # %% tags=["remove-cell"]
 import numpy as np
-from acvbook import datasets, figures, ledger
+from acvbook import figures, ledger
 from acvbook.studies import certified
 
 import acvlib as acv
@@ -160,31 +160,6 @@ ledger.record("beyond.certify.real.violations", wrong, a9a, baseline=idle)
 # over all rows, where the Newton step of all rows together took one Hessian. The dearest certificate takes
 # {value}`beyond.certify.real.cost | .0f` times as long as its step, and {value}`beyond.certify.real.refits | .2f` times as long as
 # the exact refits.
-#
-# ## Sentences
-# A chain CRF over the scores of a tagger that knows how often each word had each tag, CoNLL-2003. A fold leaves out a
-# sentence:
-
-# %%
-text = datasets.load_or_simulate("conll2003", np.random.default_rng(seed))
-counts = (1000, 300) if paper else (150, 30)
-sentences = certified.sentences_table(text.train, *counts, (0.01, 1.0), rng)
-columns = ["folds", "certified", "at_own_params", "bound_over_true", "width_over_gap"]
-sentences[[*columns, "violations"]].round(4)
-
-# %% tags=["remove-cell"]
-strong = sentences.loc[1.0]
-ledger.record("beyond.certify.crf.certified", strong.certified, text)
-ledger.record("beyond.certify.crf.own", strong.at_own_params, text)
-wrong, idle = map(int, sentences[["violations", "idle_violations"]].sum())
-ledger.record("beyond.certify.crf.violations", wrong, text, baseline=idle)
-ledger.record("beyond.certify.crf.cost", strong.seconds_over_exact, text)
-
-# %% [markdown]
-# {verdict}`beyond.certify.crf.certified` At ridge 1 {value}`beyond.certify.crf.certified | .1%` of the sentences are
-# certified, {value}`beyond.certify.crf.own | .1%` at the Newton step itself {verdict}`beyond.certify.crf.own` and the others once they are
-# refitted, by `complete=True`: a Hessian of its own for each sentence would cost more than its refit. The whole takes
-# {value}`beyond.certify.crf.cost | .1f` times as long as refitting all of them.
 #
 # ## What to take away
 # - `acv.certify(result)` proves where exact refits are, for these convex models, whatever the method and the fit.

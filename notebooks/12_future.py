@@ -117,37 +117,8 @@ for name, value in price.items():
 #
 # All origins take {value}`beyond.lfo.traffic.speed | .0f` times fewer seconds than refitting each. What it costs beside its
 # refits, [benchmarks](benchmarks.md) say.
-#
-# ## A recording
-# The long recording of the [chapter on motion capture](07_mocap.ipynb) by an autoregressive HMM of three states: hundreds of parameters, and the second half of
-# the frames as origins. The first half does not know yet all that the second will do. Sampled origins whose refit does not converge are left out of
-# the comparison: nobody knows their score.
-
-# %%
-motion = datasets.load_or_simulate("mocap, long", rng)
-one = future.recording(motion, *((8, 1484) if paper else (4, 1000)), rng)
-every = np.arange(len(one.starts))
-sampled = np.sort(rng.choice(every, 30 if paper else 12, replace=False))
-refitted = future.refitted(one, sampled, 10)
-found = {"nothing": future.doing_nothing(one), "ours": future.in_one_pass(one, 16)}
-gaps = future.errors(one, found, sampled, refitted)
-future.summary(gaps, found, refitted).round(4)
-
-# %%
-converged = int(np.isfinite(refitted.losses).sum())
-print(motion)
-print(f"{one.model.n_params} parameters, {converged} of {len(sampled)} refits converge")
-
-# %% tags=["remove-cell"]
-drawn = future.by_draw(gaps, refitted, 20 if paper else 3, rng)
-records.record_future("beyond.lfo.mocap", drawn, motion)
-ledger.record("beyond.lfo.mocap.speed", refitted.seconds / found["ours"].seconds, motion)
 
 # %% [markdown]
-# Here doing nothing errs by {value}`beyond.lfo.mocap.error baseline | .0%` of the spread of the scores: the full fit has seen
-# movements that the past does not know. The pass and its refits leave {value}`beyond.lfo.mocap.error | .1%`.
-# {verdict}`beyond.lfo.mocap.error`
-#
 # ## Do this
 # - Judge a model of a series by `acv.leave_future_out(fit, starts)`: all origins for the price of a few refits.
 # - Heed `UnreliableOrigins`: raise `anchors` until it is silent, or look at `errors` and at the origins they belong to.

@@ -18,7 +18,7 @@ from .beyond import (
     predicted_and_exact,
     search_progress,
 )
-from .epochs import bound_along, error_against, hidden_label_errors, training_losses
+from .epochs import bound_along, error_against, hidden_label_errors
 from .files import save
 from .general import both_panels, pair_differences
 from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster

@@ -8,7 +8,7 @@ import pandas as pd
 
 import acvlib as acv
 from acvlib.beyond.certify import NotCertified
-from acvlib.models import GLM, LinearChainCRF
+from acvlib.models import GLM
 from acvlib.trials import NoFiniteOptimum
 
 from ..theorem1 import theorem1
@@ -19,7 +19,6 @@ REFIT = 1e-10  # standard errors: how exact the refits are that certificates are
 ROUNDED = 1e-8  # true errors below are those of the refits
 REFUSED = (NoFiniteOptimum, NotCertified, np.linalg.LinAlgError)
 METHODS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step)
-N_COUNTED = 5.0  # what a tagger adds to how often a word had a tag, over all tags
 
 
 class Checked(NamedTuple):
@@ -155,44 +154,6 @@ def theorem(model, checked):
     known = true > ROUNDED
     ratio = np.median(bound.bound[known] / true[known]) if known.any() else np.nan
     return {"theorem1_certified": bound.applies.mean(), "theorem1_over_true": ratio}
-
-
-def tagger(text, n_sentences, ridge):
-    """A chain over the scores of a tagger that knows how often each word had each tag in the rest.
-
-    The first `n_sentences` that have two words or more are the model's; the others are counted.
-    """
-    own = [n for n, words in enumerate(text.words) if len(words) > 1][:n_sentences]
-    numbers = {tag: number for number, tag in enumerate(sorted(set().union(*text.tags)))}
-    counts = _counts(text, set(own), numbers)
-    nothing = np.full(len(numbers), N_COUNTED / len(numbers))
-    seen = [np.array([counts.get(word, 0.0) + nothing for word in text.words[n]]) for n in own]
-    scores = [np.log(each / each.sum(axis=1, keepdims=True)) for each in seen]
-    tags = [np.array([numbers[tag] for tag in text.tags[n]]) for n in own]
-    return LinearChainCRF(scores, tags, ridge)
-
-
-def _counts(text, left_out, numbers):
-    counts = {}
-    for n, (words, tags) in enumerate(zip(text.words, text.tags, strict=True)):
-        if n in left_out:
-            continue
-        for word, tag in zip(words, tags, strict=True):
-            counts.setdefault(word, np.zeros(len(numbers)))[numbers[tag]] += 1.0
-    return counts
-
-
-def sentences_table(text, n_sentences, n_folds, ridges, rng):
-    """One row a ridge: single sentences left out of a chain CRF."""
-    rows = {}
-    for ridge in ridges:
-        model = tagger(text, n_sentences, ridge)
-        folds = some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
-        checked = check(model, folds, complete=True)
-        own = {"at_own_params": 1.0 - checked.certificate.refitted.mean()}
-        costs = {"seconds_over_exact": checked.seconds / exact_seconds(model, checked)}
-        rows[ridge] = checked.row() | own | costs
-    return pd.DataFrame(rows).T.rename_axis("ridge")
 
 
 def one_fold(rng):

@@ -10,8 +10,7 @@ from arviz_stats.base import array_stats
 
 import acvlib as acv
 from acvlib.beyond.prefixes import futures
-from acvlib.models import AutoRegressiveHMM, PoissonTraffic
-from acvlib.models.hmm import em
+from acvlib.models import PoissonTraffic
 
 from . import ladders
 
@@ -42,18 +41,6 @@ def traffic(data: Any, first: int = 4 * WEEK) -> Series:
     model = PoissonTraffic(data.counts, data.day)
     sites = np.flatnonzero(model.observed)
     return Series(model, acv.fit(model), sites[sites >= first])
-
-
-def recording(data: Any, n_channels: int, n_frames: int, rng: np.random.Generator) -> Series:
-    """The second half of one recording, by an autoregressive HMM of three states."""
-    x = data.sequences[0][:n_frames, :n_channels]
-    model = AutoRegressiveHMM([x / x.std(axis=0)], 3, sites="steps", dense_limit=1000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        starts = model.starting_points(rng, 5)
-        runs = [em.expectation_maximisation(model, start) for start in starts]
-        fit = acv.fit(model, min(runs, key=lambda run: run.objectives[-1]).params)
-    return Series(model, fit, np.arange(model.n_sites // 2, model.n_sites))
 
 
 def in_one_pass(series: Series, anchors: int) -> Scores:
