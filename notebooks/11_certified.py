@@ -146,7 +146,7 @@ ledger.record("beyond.certify.real.cost", table.seconds_over_step.max(), a9a)
 ledger.record("beyond.certify.real.refits", table.seconds_over_exact.max(), a9a)
 ledger.record("beyond.certify.real.theorem1", table.theorem1_certified.mean(), a9a)
 ledger.record("beyond.certify.real.theorem1.ratio", table.theorem1_over_true.min(), a9a)
-wrong, idle = int(table.violations.sum()), int(seen["sharp"].idle_violations)
+wrong, idle = int(table.violations.sum()), seen["sharp"].row()["idle_violations"]
 ledger.record("beyond.certify.real.violations", wrong, a9a, baseline=idle)
 
 # %% [markdown]
