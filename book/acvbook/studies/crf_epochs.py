@@ -167,10 +167,9 @@ def by_draw(study, params, rungs=RUNGS):
     return pd.concat(dict(enumerate(tables)), names=["draw"])
 
 
-def error_path(study, epochs, iterates=None):
+def error_path(study, epochs):
     """`by_draw` at each of the epochs, a DataFrame indexed by epoch, draw and rung."""
-    iterates = study.iterates if iterates is None else iterates
-    tables = {epoch: by_draw(study, iterates[epoch]) for epoch in track(epochs, "CV")}
+    tables = {epoch: by_draw(study, study.iterates[epoch]) for epoch in track(epochs, "CV")}
     return pd.concat(tables, names=["epoch"])
 
 
@@ -180,20 +179,14 @@ def gains(table, column="mean_error", rung="infinitesimal_jackknife"):
     return (columns[rung] / columns["no_adjustment"]).to_numpy()
 
 
-def judged(table):
-    """What is judged at an iterate, {part: (values of the IJ, of doing nothing)}, a value a draw:
-    the correlation of probabilities, and `.gain`, their error over that of doing nothing.
+def record(id, table, data):
+    """Record, at an iterate, the IJ's correlation of probabilities, and as `.gain` their error over
+    that of doing nothing, beside doing nothing itself.
     """
     ij, none = "infinitesimal_jackknife", "no_adjustment"
-    columns = table.correlation.unstack("rung")
-    gain = tuple(gains(table, rung=rung) for rung in (ij, none))
-    return {"": (columns[ij].to_numpy(), columns[none].to_numpy()), ".gain": gain}
-
-
-def record(id, table, data):
-    """Record what is `judged` at an iterate."""
-    for ending, (values, nothing) in judged(table).items():
-        ledger.record_draws(f"{id}{ending}", values, data, baseline=nothing)
+    r = table.correlation.unstack("rung")
+    ledger.record_draws(id, r[ij], data, baseline=r[none])
+    ledger.record_draws(f"{id}.gain", gains(table), data, baseline=gains(table, rung=none))
 
 
 def decays(path, rung="infinitesimal_jackknife", column="mean_error"):

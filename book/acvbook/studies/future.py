@@ -45,8 +45,7 @@ def traffic(data: Any, first: int = 4 * WEEK) -> Series:
 
 def in_one_pass(series: Series, anchors: int) -> Scores:
     """`acv.leave_future_out`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = acv.leave_future_out(series.fit, series.starts, anchors=anchors)
     return Scores(found.losses, found.params, found.evaluations["refit"], found.seconds)
 
@@ -85,8 +84,7 @@ def refitted(series: Series, rows: np.ndarray, at_once: int = 64) -> Scores:
     """Exact refits of some origins, nan where one fails; the seconds are in proportion for all."""
     began = time.perf_counter()
     parts = [rows[i : i + at_once] for i in range(0, len(rows), at_once)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         results = [acv.exact(series.fit, _folds(series, part)) for part in parts]
     seconds = (time.perf_counter() - began) * len(series.starts) / len(rows)
     losses = np.concatenate([loss for result in results for loss in result.losses])
@@ -193,8 +191,7 @@ def gradients(series: Series, anchors: int, repeats: int = 15) -> float:
     """Processor time of all origins without the refits, in evaluations of F with its gradient."""
     model, fit, _ = series
     own = acv.derivatives_of(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = acv.leave_future_out(series.fit, series.starts, anchors=anchors)
     rows = np.flatnonzero(found.refitted)
     ones = np.ones(model.n_sites)
@@ -208,8 +205,7 @@ def gradients(series: Series, anchors: int, repeats: int = 15) -> float:
         price,
         lambda: own.value_and_gradient(fit.params, ones),
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         whole, refits, gradient = (
             min(ladders.seconds(call, repeats, time.process_time)) for call in calls
         )

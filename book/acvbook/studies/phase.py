@@ -41,8 +41,7 @@ def cell(fit: acv.Fit, size: int, rng: np.random.Generator) -> dict:
     n = fit.model.n_sites
     folds = acv.folds.k_fold(n, round(n / size), rng)
     folds = ladders.some(folds, MOST, rng)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefiniteFold)  # of hidden states: a step that is too long
+    with warnings.catch_warnings(action="ignore", category=IndefiniteFold):
         found = {name: rung(fit, folds) for name, rung in RUNGS.items()}
     exact = acv.exact(fit, folds)
     correction = exact.loss - found["no_adjustment"].loss

@@ -77,8 +77,7 @@ def judged(problem: Problem) -> pd.DataFrame:
 
 def _run(method, model, fit, folds):
     """Folds with an indefinite Hessian are what the check is to find: no warning of them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefiniteFold)
+    with warnings.catch_warnings(action="ignore", category=IndefiniteFold):
         return method(fit, folds)
 
 

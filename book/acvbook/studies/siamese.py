@@ -69,8 +69,7 @@ def predicted(model, full, folds):
     derivative of the gradient in the weights. Raises IndefiniteHessian where H + lambda is not
     positive definite.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
+    with warnings.catch_warnings(action="ignore", category=UnconvergedFit):
         methods = acv.as_printed, acv.infinitesimal_jackknife, acv.frozen_newton
         steps = {m.__name__: m(full, folds, damping=full.metric.damping).params for m in methods}
     _, rest = model.derivatives.value_and_gradient(full.params, np.ones(model.n_sites))
@@ -185,6 +184,5 @@ def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
 
 def _jackknife(model, training, seed, folds):
     full = fitted(model, training, seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)
+    with warnings.catch_warnings(action="ignore", category=UnconvergedFit):
         return acv.infinitesimal_jackknife(full, folds, damping=full.metric.damping).params

@@ -156,8 +156,7 @@ def study(design: Design, candidates: tuple[int, ...], number: int, seed: int) -
     """One simulated model: a row for each candidate, with totals of folds, seconds and marks."""
     drawn = draw(design, number, seed)
     rows = []
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         for k in candidates:
             row = _row(model_of(design, drawn.x, k), drawn, number)
             rows.append({**design._asdict(), "number": number, "candidate": k, **row})
@@ -201,8 +200,7 @@ def beside_scratch(design: Design, candidates: tuple[int, ...], seed: int) -> li
     """
     drawn = draw(design, N_EACH, seed)
     shared = {**design._asdict(), "number": N_EACH}
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         return [{**shared, "candidate": k, **_both_ways(design, drawn, k)} for k in candidates]
 
 

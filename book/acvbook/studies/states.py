@@ -189,8 +189,7 @@ def traffic(data: Any, candidates: tuple[int, ...], n_starts: int, seed: int) ->
     models = {k: PoissonHMM(counts, k) for k in candidates}
     days = data.timestamp.astype("datetime64[D]")
     folds = acv.folds.leave_group_out(days.astype(int), observed=models[1].observed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnrepeatedOptimum)  # the table has the counts
+    with warnings.catch_warnings(action="ignore", category=UnrepeatedOptimum):
         choice = acv.choose(models, folds, n_starts=n_starts, rng=seed)
     bic = {k: information(model, choice.restarts[k].fit)["bic"] for k, model in models.items()}
     return Traffic(choice, min(bic, key=lambda k: bic[k]))

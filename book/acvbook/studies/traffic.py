@@ -32,8 +32,7 @@ def folds_of(
 @contextmanager
 def quiet() -> Iterator[None]:
     """No warning of folds with an indefinite Hessian: a result marks them itself."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefiniteFold)
+    with warnings.catch_warnings(action="ignore", category=IndefiniteFold):
         yield
 
 

@@ -231,8 +231,7 @@ def draws(
     tables = []
     everything = []
     for problem, own in zip(problems, rng.spawn(len(problems)), strict=True):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of folds that do not converge far out, in any search
+        with warnings.catch_warnings(action="ignore"):
             found, se = searches(problem, most, own)
         tables.append(summary(found, se))
         everything.append((found, se))
