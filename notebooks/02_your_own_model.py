@@ -221,8 +221,8 @@ ledger.record("beyond.byo.jax.lines", own_model.source_lines(kalman))
 # One series is one draw: where the IJ stands no nearer to the refit than *no adjustment*, do not use it for this model. The
 # seconds of the table include compiling, as each rung is the first to ask for something.
 #
-# These are {value}`beyond.byo.jax.lines` lines. {verdict}`beyond.byo.jax.lines` How much faster than by autograd, and how long
-# it compiles, [benchmarks](benchmarks.md) say: for few evaluations of a short series autograd is as quick.
+# These are {value}`beyond.byo.jax.lines` lines. {verdict}`beyond.byo.jax.lines` To compile
+# them takes seconds, once a model: for few evaluations of a short series autograd is as quick.
 #
 # `from_torch` is the same for functions of tensors: [a model in PyTorch](00_front_doors.ipynb) has a dose and its response.
 # Hessians are formed in both: a model may have some thousand parameters.

@@ -5,7 +5,6 @@ import pytest
 from acvbook.datasets.dodgers import simulate_dodgers
 from acvbook.studies import (
     crf_epochs,
-    feature_crf,
     hidden_labels,
     inexact,
 )
@@ -168,16 +167,3 @@ def test_entity_scores_by_hand():
     assert table.F1["micro avg"] == pytest.approx(1 / 3)
     assert (table.precision["PER"], table.recall["PER"]) == (1.0, 0.5)
     assert table.entities["micro avg"] == 3
-
-
-def test_hand_made_features():
-    first, second, third = feature_crf.features(["EU", "rejects", "1996-08"])
-    assert (first["lower"], first["shape"], first["first"], first["last"]) == (
-        "eu",
-        "X",
-        True,
-        False,
-    )
-    assert (second["suffix3"], second["lower-1"], second["shape+1"]) == ("cts", "eu", "9-9")
-    assert not {"lower-1", "lower-2"} & set(first)
-    assert third["last"]

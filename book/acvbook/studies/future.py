@@ -12,8 +12,6 @@ import acvlib as acv
 from acvlib.beyond.prefixes import futures
 from acvlib.models import PoissonTraffic
 
-from . import ladders
-
 DAY = 288  # five-minute counts
 WEEK = 7 * DAY
 DEGRADED = 0.7  # Pareto k from which on PSIS-LFO refits
@@ -185,28 +183,3 @@ def by_draw(found: pd.DataFrame, exact: Scores, n_draws: int, rng: np.random.Gen
         draws.append(middle)
         middle.loc["spread"] = np.nanstd(exact.losses[rows])
     return pd.DataFrame(draws)
-
-
-def gradients(series: Series, anchors: int, repeats: int = 15) -> float:
-    """Processor time of all origins without the refits, in evaluations of F with its gradient."""
-    model, fit, _ = series
-    own = acv.derivatives_of(model)
-    with warnings.catch_warnings(action="ignore"):
-        found = acv.leave_future_out(series.fit, series.starts, anchors=anchors)
-    rows = np.flatnonzero(found.refitted)
-    ones = np.ones(model.n_sites)
-
-    def price():
-        for fold in acv.exact(fit, found.folds(rows)).folds:
-            own.hessian(fit.params, acv.folds.weights(model.n_sites, fold))
-
-    calls = (
-        lambda: acv.leave_future_out(series.fit, series.starts, anchors=anchors),
-        price,
-        lambda: own.value_and_gradient(fit.params, ones),
-    )
-    with warnings.catch_warnings(action="ignore"):
-        whole, refits, gradient = (
-            min(ladders.seconds(call, repeats, time.process_time)) for call in calls
-        )
-    return (whole - refits) / gradient
