@@ -176,7 +176,7 @@ time_parts = [(treecv_tables.of_treecv(timed_sizes) + cells, 20 if paper else 3)
 
 # %% tags=["hide-input"]
 parts = [(full, repetitions), *time_parts]
-frame = treecv_tables.repeat_parts(lambda n: pegasos, forest, parts, rng)
+frame = treecv_tables.repeat(lambda n: pegasos, forest, parts, rng)
 pegasos_table = treecv_tables.summary(frame)
 prefix = "joulani.tab2.pegasos."
 printed = {
@@ -261,7 +261,7 @@ song_parts = [
 ]
 
 # %% tags=["hide-input"]
-song_frame = treecv_tables.repeat_parts(
+song_frame = treecv_tables.repeat(
     lambda n: learners.lsqsgd(90, n**-0.5), song_examples, song_parts, rng
 )
 song_table = treecv_tables.summary(song_frame)

@@ -19,7 +19,7 @@ seed = 1
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import state_measures, states
+from acvbook.studies import states
 
 ledger.begin("15_states", scale, seed)
 paper = scale == "paper"
@@ -41,10 +41,8 @@ table = states.summary(found)
 states.main(table)[["models", "recovery", "too_few", "too_many", "regret"]].round(3)
 
 # %% tags=["remove-cell"]
-measures = state_measures.of_choices(found)
-for name, (own, baseline) in measures.items():
-    settings = {"baseline": baseline, "draws": own.n, "spread": [own.low, own.high]}
-    ledger.record(f"beyond.states.{name}", own.value, **settings)
+measures = states.of_choices(found)
+states.record(measures)
 ledger.record("beyond.states.models", len(found[found.criterion == "bic"]))
 seconds = table.seconds["within"]
 ledger.record("beyond.states.speed.newton", seconds["exact"] / seconds["newton"])
@@ -90,8 +88,8 @@ figures.save(fig, "states")
 pd.DataFrame(
     {
         scheme: {
-            "checked": measures[f"same.{scheme}"].own.value,
-            "plain": measures[f"plain.{scheme}"].own.value,
+            "checked": measures[f"same.{scheme}"][0].mean(),
+            "plain": measures[f"plain.{scheme}"][0].mean(),
         }
         for scheme in states.SCHEMES
     }
@@ -119,9 +117,7 @@ scratch[
 ].mean().to_frame("mean").round(3)
 
 # %% tags=["remove-cell"]
-for name, (own, baseline) in state_measures.of_scratch(scratch).items():
-    settings = {"baseline": baseline, "draws": own.n, "spread": [own.low, own.high]}
-    ledger.record(f"beyond.states.{name}", own.value, **settings)
+states.record(states.of_scratch(scratch))
 price = scratch.seconds_scratch.sum() / scratch.seconds_continued.sum()
 ledger.record("beyond.states.scratch.price", price)
 
