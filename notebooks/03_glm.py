@@ -118,7 +118,12 @@ ratios = errors[["theta_ns", "theta_train"]].div(errors.theta_ij, axis=0)
 by_family = ratios.groupby(errors.family)
 worst = by_family.get_group(by_family.theta_ns.median().idxmax())
 ledger.record_draws("giordano.fig1.ns_to_ij", worst.theta_ns, baseline=worst.theta_train)
-glm_errors.record_ladders(errors)
+rungs = {f"theta_{short}": rung.__name__ for short, rung in glm_errors.APPROXIMATE.items()}
+logistic = errors[errors.family == "logistic"]
+for name, kind in (("logistic", ""), ("tenfold", "ten_")):
+    names = {f"{kind}{column}": rung for column, rung in rungs.items()}
+    none = logistic[f"{kind}theta_train"]
+    ledger.record_table(f"beyond.ladder.glm.{name}", logistic, None, none, names)
 
 # %% [markdown]
 # With one row left out the frozen step is hardly better than the jackknife,

@@ -256,8 +256,6 @@ ledger.record_draws(f"{name}.authors_steps", steps, june)
 gaps = {"cold": mrf.gaps_to(field, cold), "authors": mrf.gaps_to(field, authors)}
 ledger.record_draws(f"{name}.authors_theta", gaps["authors"], june)
 ledger.record(f"{name}.em_is_exact", gaps["cold"].max(), june, draws=len(cold))
-worst = max(f.results["exact"].diagnostics["decrement"].max() for f in fields.values())
-ledger.record(f"{name}.exact_decrement", worst, june)
 
 # %% [markdown]
 # ## Choosing the coupling

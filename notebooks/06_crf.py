@@ -27,7 +27,6 @@ import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, neural
 from acvbook.studies import crf_epochs, hidden_labels, inexact, ladders
-from acvbook.studies.records import record_nearer
 
 import acvlib as acv
 
@@ -247,17 +246,8 @@ ratio = exact_seconds / at_optimum[ij].seconds
 ledger.record("ghosh.fig2.exact_over_ij", ratio, conll, seconds=exact_seconds)
 
 # %% tags=["remove-cell"]
-theta = {
-    "sentences": optima["conll"].theta_error,
-    "epoch60": paths["conll"].loc[60].theta_error,
-}
-for part, errors in theta.items():
-    ledger.record_table(f"beyond.ladder.crf.{part}", errors.unstack("rung"), conll)
-_, results = crf_epochs.at_iterate(study.model, study.iterates[60], study.folds)
-between, exact = study.full.standard_errors_between, study.reference.params
-errors = pd.DataFrame({name: between(r.params, exact) for name, r in results.items()})
-sets = errors.index // len(study.set_folds)
-record_nearer("beyond.ladder.crf.epoch60", errors, conll, sets=sets)
+errors = paths["conll"].loc[60].theta_error.unstack("rung")
+ledger.record_table("beyond.ladder.crf.epoch60", errors, conll)
 
 # %% [markdown]
 # ### Does it depend on the ridge?
@@ -446,14 +436,10 @@ ledger.record_draws("ghosh.prop2.nearest.none_over_bound", nearest, data)
 # ## Algorithm 4: leaving out labels within sentences
 # The paper derives CV within the sequences of a CRF and does not run it. A fold hides the *labels* of some words; the words
 # stay. A hidden label is summed out, a known one is clamped (scheme C). At weights of 0 and 1 that is the likelihood of
-# partially labelled data; here against enumeration of all label sequences, on short sentences with random labels hidden:
+# partially labelled data.
 
 # %% tags=["hide-input"]
 within = {name: hidden_labels.within(s.model, s.full) for name, s in studies.items()}
-tokens, token_fit = within["conll"]
-gap = hidden_labels.enumeration_gap(tokens, token_fit.params, rng)
-ledger.record("ghosh.alg4.enumeration", gap, conll, draws=20)
-print(f"largest difference {gap:.1e}")
 
 # %% [markdown]
 # **The paper's step** is the IJ, $-H^{-1} J (w_o - 1)$ with $J$ the derivatives in the weights at 1. It hangs on the way from
@@ -554,9 +540,6 @@ for name, text in texts.items():
     refits = singles[name]["exact"], tenths[name]["exact"]
     stuck = sum((~result.diagnostics["converged"]).sum() for result in refits)
     ledger.record(f"ghosh.alg4.{name}.unconverged", int(stuck), text)
-errors = hidden_labels.table(singles["conll"])
-ledger.record_table("beyond.ladder.crf.labels", errors.median(), conll)
-record_nearer("beyond.ladder.crf.labels", errors, conll, sets=errors.index // n_labels)
 
 # %% [markdown]
 # ## What to take away

@@ -290,13 +290,16 @@ figures.save(fig, "general_rates")
 
 # %% tags=["remove-cell"]
 METHODS = ["no_adjustment", *RUNGS]
-THETA = {f"theta {rung}": rung for rung in METHODS}
 for kind, slopes_ in by_size.items():
     corollary = kind in ("hinge", "contrastive")
     id = f"zhu.svm.rate.{kind}" if corollary else f"zhu.thm.{kind}.points"
     record_rungs(id, slopes_[METHODS])
-    theta = slopes_[list(THETA)].rename(columns=THETA)
-    record_rungs(f"{id.removesuffix('.points')}.theta", theta)
+    if kind == "supervised":
+        ledger.record_table(
+            f"zhu.thm.{kind}.theta",
+            slopes_[["theta as_printed"]],
+            names={"theta as_printed": "as_printed"},
+        )
     record_rungs(f"zhu.thm.{kind}", slopes_.filter(["no_adjustment", "eq_17"]))
 for kind, table in bounds.items():
     record_rungs(f"zhu.thm.{kind}.over_bound", table[METHODS])
@@ -498,8 +501,6 @@ growth.median().to_frame("median").T.round(2)
 # %% tags=["remove-cell"]
 full, start = lissa.distance[network.n_sites].iloc[0], lissa.start.iloc[0]
 ledger.record("zhu.lissa.full", full, faces, baseline=start)
-rows = lissa.loc[samples[0]]
-ledger.record_draws("zhu.lissa.sampled", rows.distance, faces, baseline=rows.start)
 ledger.record_table("zhu.lissa", growth)
 
 # %% [markdown]

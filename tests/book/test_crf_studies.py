@@ -151,11 +151,6 @@ def test_a_step_with_linear_weights_is_the_frozen_one_and_by_factors_it_is_over_
     assert pair[0] == pytest.approx(steps["linear"][:2].sum(axis=0))
 
 
-def test_enumeration_gap_is_rounding(model):
-    params = np.random.default_rng(8).normal(size=15)
-    assert hidden_labels.enumeration_gap(model, params, np.random.default_rng(9)) < 1e-10
-
-
 NAMES = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 

@@ -15,7 +15,6 @@ import pandas as pd
 import acvlib as acv
 from acvlib.models import FAMILIES, GLM
 
-from .. import ledger
 from .ladders import theta_table
 
 SIGNAL = {
@@ -70,7 +69,8 @@ def left_out_means(model, result):
 
 def one_data_set(family, n, dim, n_test, rng):
     """A dict of one data set: train, ij, frozen, ns, exact and test error; loss_*: the same in log
-    loss; and `theta_errors` of leave-one-out, and of ten folds as ten_*.
+    loss; theta_*, ten_theta_*: median distance from the refit in standard errors, leave-one-out and
+    ten folds.
     """
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
@@ -83,8 +83,8 @@ def one_data_set(family, n, dim, n_test, rng):
     row["test"] = error(family, y, model.family.mean(eta))
     row["loss_test"] = float(model.family.loss(eta, y).mean())
     tenth = run_rungs(model, full, acv.folds.k_fold(n, 10, rng))
-    row |= theta_errors(results)
-    row |= {f"ten_{name}": value for name, value in theta_errors(tenth).items()}
+    for kind, rungs in (("theta_", results), ("ten_theta_", tenth)):
+        row |= theta_table(rungs).median().add_prefix(kind).to_dict()
     refitted = results["exact"].diagnostics["converged"]
     return row | {"family": family, "converged": bool(refitted.all())}
 
@@ -94,43 +94,11 @@ def run_rungs(model, full, folds):
     return {name: rung(full, folds) for name, rung in RUNGS.items()}
 
 
-def theta_errors(results):
-    """theta_*: median over folds of the distance from the exact refit, in standard errors;
-    beats_train, beats_ij: shares of folds in which the frozen step is nearer than that rung;
-    train_beats_ij: in which no adjustment is nearer than the IJ.
-    """
-    distance = theta_table(results)
-    return distance.median().add_prefix("theta_").to_dict() | {
-        "beats_train": np.mean(distance.frozen < distance.train),
-        "beats_ij": np.mean(distance.frozen < distance.ij),
-        "train_beats_ij": np.mean(distance.train < distance.ij),
-    }
-
-
 def figure1(families, n_sets, n, dim, n_test, rng):
     """`one_data_set` for each family and data set, as a DataFrame of n_sets rows a family."""
     return pd.DataFrame(
         [one_data_set(f, n, dim, n_test, rng) for f in families for _ in range(n_sets)]
     )
-
-
-LADDERS = {
-    "logistic": ("logistic", ""),
-    "poisson": ("poisson", ""),
-    "tenfold": ("logistic", "ten_"),
-}
-"""Names of ladders to (family, which of the errors in its rows)."""
-
-
-def record_ladders(errors):
-    """Record the errors of each rung of each of LADDERS, and where the frozen step is nearer."""
-    for name, (family, kind) in LADDERS.items():
-        rows, id = errors[errors.family == family], f"beyond.ladder.glm.{name}"
-        rungs = {f"{kind}theta_{short}": rung.__name__ for short, rung in APPROXIMATE.items()}
-        ledger.record_table(id, rows, None, rows[f"{kind}theta_train"], rungs)
-        ledger.record_draws(f"{id}.frozen_beats_none", rows[f"{kind}beats_train"])
-        nothing = rows[f"{kind}train_beats_ij"]
-        ledger.record_draws(f"{id}.frozen_beats_ij", rows[f"{kind}beats_ij"], baseline=nothing)
 
 
 def compared(errors):

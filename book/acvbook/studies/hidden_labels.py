@@ -1,7 +1,6 @@
 """Algorithm 4 of Ghosh et al. (2020), not run there: labels of single words left out."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -109,34 +108,3 @@ def ratios(results, draws):
             }
         )
     return pd.DataFrame(rows)
-
-
-def enumeration_gap(model, params, rng, n_sentences=20, longest=4):
-    """The largest |F - enumeration| over short sentences with random labels hidden, one at a time:
-    -log of the summed probabilities of all label sequences that agree with what is known.
-    """
-    lengths = np.array([len(tags) for tags in model.labels])
-    short = np.flatnonzero(lengths <= longest)
-    gaps = []
-    for n in rng.choice(short, min(n_sentences, len(short)), replace=False):
-        one = LinearChainCRF([model.emissions[n]], [model.labels[n]], model.ridge, hide_labels)
-        known = rng.integers(0, 2, lengths[n]).astype(float)
-        value, _ = one.derivatives.value_and_gradient(params, known)
-        ridge = 0.5 * model.ridge * params @ params
-        summed = enumerated(one.emissions[0], one.labels[0], known, one.unpack(params))
-        gaps.append(abs(value - ridge - summed))
-    return max(gaps)
-
-
-def enumerated(scores, labels, known, params):
-    """-log P(the known labels) of a sentence, by a sum over all label sequences."""
-    everything = np.array(list(product(range(scores.shape[1]), repeat=len(labels))))
-    places = np.arange(len(labels))
-    total = (
-        params.start[everything[:, 0]]
-        + params.end[everything[:, -1]]
-        + scores[places, everything].sum(axis=1)
-    )
-    total = total + params.transitions[everything[:, :-1], everything[:, 1:]].sum(axis=1)
-    agree = ((everything == labels) | (known == 0)).all(axis=1)
-    return np.logaddexp.reduce(total) - np.logaddexp.reduce(total[agree])

@@ -80,12 +80,3 @@ def minutes(studied):
     results = studied.values()
     rungs = sum(cv.seconds for result in results for cv in result.rungs.values())
     return (rungs + sum(result.fitted.seconds for result in results)) / 60.0
-
-
-def largest_residual(result):
-    """The largest relative residual of the IJ's folds, by accurate products."""
-    model, full = result.fitted.model, result.fitted.fit
-    ij = result.rungs["infinitesimal_jackknife"]
-    b = model.derivatives.cross(full.params, ij.folds)
-    left = b - (full.params - ij.params) @ full.hessian
-    return float((np.linalg.norm(left, axis=1) / np.linalg.norm(b, axis=1)).max())
