@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 from acvbook import ledger
 from acvbook.studies import own_model
-from acvbook.studies.records import record_nearer
 
 import acvlib as acv
 from acvlib.inference import chain
@@ -152,7 +151,6 @@ errors.median().to_frame("median parameter error (SE)").round(4)
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
 ledger.record_table("beyond.ladder.showers", errors, nothing=none)
-record_nearer("beyond.ladder.showers", errors, draws=n_draws)
 over = errors.frozen_newton / none
 ledger.record_draws("beyond.byo.frozen_over_none", over, baseline=none / none)
 ledger.record("beyond.byo.lines", own_model.source_lines(Showers))

@@ -82,7 +82,10 @@ def over_draws(model, data, rng, gammas, n_draws, labelled=LABELLED):
         one = relabelled(model, y, rng, labelled)
         folds = acv.folds.k_fold(one.n_sites, 20, rng, one.observed)
         for p, i in gammas:
-            tables[p, i, draw] = _all_of(replace(one, gamma_p=p, gamma_i=i), folds)
+            with_these = replace(one, gamma_p=p, gamma_i=i)
+            results = on_folds(with_these, folds, LADDER)
+            added = [expansions(with_these, results), discrepancies(results)]
+            tables[p, i, draw] = agreement(with_these, results).join(added)
     return pd.concat(tables, names=["gamma_p", "gamma_i", "draw"])
 
 
@@ -94,11 +97,6 @@ def over_settings(data, rng, gammas, n_draws):
             model = semi_supervised(data, rng, scaling=scaling, width=width)
             tables[scaling, width] = over_draws(model, data, rng, gammas, n_draws)
     return pd.concat(tables, names=["scaling", "width"])
-
-
-def _all_of(model, folds):
-    results = on_folds(model, folds, LADDER)
-    return agreement(model, results).join([expansions(model, results), discrepancies(results)])
 
 
 def relabelled(model, y, rng, labelled=LABELLED):

@@ -39,13 +39,10 @@ class Truth(NamedTuple):
         """(X (n, D), y (n,))."""
         x = rng.standard_normal((n, len(self.beta)))
         mean = FAMILIES[self.family].mean(self.intercept + x @ self.beta)
-        return x, _response(self.family, mean, rng)
-
-
-def _response(family, mean, rng):
-    if family == "gaussian":
-        return rng.normal(mean)
-    return (rng.poisson(mean) if family == "poisson" else rng.binomial(1, mean)).astype(float)
+        if self.family == "gaussian":
+            return x, rng.normal(mean)
+        draw = rng.poisson(mean) if self.family == "poisson" else rng.binomial(1, mean)
+        return x, draw.astype(float)
 
 
 def truth(family, dim, rng):
@@ -122,10 +119,9 @@ def beside(errors, authors):
     sets with the IJ below exact, by family.
     """
     tables = {"ours": errors} if authors is None else {"ours": errors, "authors": authors}
-    rows = {name: _medians(compared(table)) for name, table in tables.items()}
+    rows = {}
+    for name, table in tables.items():
+        by = compared(table).groupby("family")
+        shares = by[[*COMPARED]].median().assign(ij_below_exact=by.ij_below_exact.mean())
+        rows[name] = shares
     return pd.concat(rows, names=["whose"]).swaplevel().sort_index()
-
-
-def _medians(errors):
-    by = errors.groupby("family")
-    return by[list(COMPARED)].median().assign(ij_below_exact=by.ij_below_exact.mean())

@@ -86,21 +86,15 @@ def em_starts(fields, n_starts, rng):
     gap: the largest distance between the log rates of the two; nats_above: by how much the
     objective where EM ends is above that of the field's own fit, the best optimum known.
     """
-    rows = {
-        (beta, start): _em_and_gradient(field, random_start(field.model, rng))
-        for beta, field in fields.items()
-        for start in range(n_starts)
-    }
+    rows = {}
+    for beta, (model, fit, _) in fields.items():
+        for number in range(n_starts):
+            start = random_start(model, rng)
+            by_em, by_gradient = em(model, start=start).params, acv.fit(model, start).params
+            above = model.objective(by_em, np.ones(model.n_sites)) - fit.objective
+            gap = np.abs(by_em - np.sort(by_gradient)).max()
+            rows[beta, number] = {"gap": gap, "nats_above": above}
     return pd.DataFrame(rows).T.rename_axis(["beta", "start"])
-
-
-def _em_and_gradient(field, start):
-    model, one = field.model, np.ones(field.model.n_sites)
-    by_em, by_gradient = em(model, start=start).params, acv.fit(model, start).params
-    return {
-        "gap": np.abs(by_em - np.sort(by_gradient)).max(),
-        "nats_above": model.objective(by_em, one) - field.fit.objective,
-    }
 
 
 def cold_em(model, fit, folds, start=None):

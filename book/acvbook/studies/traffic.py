@@ -72,17 +72,15 @@ def by_draw(rungs: Rungs) -> pd.DataFrame:
     """One row a draw of ten folds; columns (measure, method): of `ladders.against_exact`, as named
     in MEASURES. Doing nothing adds nothing, so that its R of differences is 0.
     """
-    numbers = range(len(rungs["exact"].folds) // N_FOLDS)
-    draws = [_measures(one_draw(rungs, number)) for number in numbers]
-    table = pd.DataFrame([draw[list(MEASURES)].unstack() for draw in draws])
+    draws = []
+    for number in range(len(rungs["exact"].folds) // N_FOLDS):
+        own = one_draw(rungs, number)
+        table = against_exact(own).drop("exact")
+        errors = [acv.relative_errors(own["exact"], own[name]) for name in table.index]
+        table["two_sd"] = [2 * each.std(ddof=1) for each in errors]
+        draws.append(table[[*MEASURES]].unstack())
+    table = pd.DataFrame(draws)
     return table.fillna(0.0).rename(columns=MEASURES, level=0).rename_axis("draw")
-
-
-def _measures(rungs):
-    """`ladders.against_exact` of a draw, and two standard deviations of folds' relative errors."""
-    table = against_exact(rungs).drop("exact")
-    errors = [acv.relative_errors(rungs["exact"], rungs[name]) for name in table.index]
-    return table.assign(two_sd=[2 * each.std(ddof=1) for each in errors])
 
 
 def newton_against(rungs: Rungs) -> pd.DataFrame:
