@@ -9,7 +9,6 @@ from .beyond import (
     bound_and_true,
     chosen_on_test,
     errors_by_price,
-    errors_by_seconds,
     estimated_errors,
     influential_areas,
     moving_params,
