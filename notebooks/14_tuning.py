@@ -108,22 +108,6 @@ fortnights = [
 traffic, _ = tuning.draws(fortnights, most if paper else 4, rng)
 traffic.groupby("search", sort=False).median().round(2)
 
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 4.4))
-for ax, table in zip(axes, (forest, traffic), strict=True):
-    figures.chosen_on_test(ax, table)
-axes[0].set(title="forest, five ridges")
-axes[1].set(title="traffic, six hyperparameters")
-figures.save(fig, "tuning_test", cells)
-
-# %% [markdown]
-# ```{figure} figures/tuning_test.svg
-# :name: fig-tuning-test
-# :alt: Two panels of dots by search; most lie right of the vertical line, and their height differs.
-# Each dot is the choice of a search in one training set. Right of the line: tune found a lower cross-validated loss. Above
-# the line: tune's choice predicts new data better. {verdict}`beyond.tune.forest.test`
-# ```
-
 # %% tags=["remove-cell"]
 by = traffic.unstack("search")
 ledger.record_draws("beyond.tune.traffic.random", by.loss["random"], cars)
@@ -133,7 +117,7 @@ ledger.record_draws("beyond.tune.traffic.test", by.test["start"], cars)
 ledger.record_draws("beyond.tune.traffic.test_random", by.test["random"], cars)
 
 # %% [markdown]
-# *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors above that of tune's
+# {verdict}`beyond.tune.forest.test` *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors above that of tune's
 # five, that of random search {value}`beyond.tune.forest.test_random | .2f` (below zero it would be the better one). Tune's own test
 # loss is {value}`beyond.tune.forest.gap | .2f` above its cross-validated one, the start's
 # {value}`beyond.tune.forest.gap baseline | .2f`: the difference is what choosing by the folds promised too much. With the best alpha

@@ -49,22 +49,19 @@ ledger.record("beyond.states.speed.newton", seconds["exact"] / seconds["newton"]
 ledger.record("beyond.states.speed.checked", seconds["exact"] / seconds["checked"])
 
 # %% tags=["remove-output", "hide-input"]
-fig, axes = figures.subplots(2, 2, figsize=(10, 8))
+fig, axes = figures.subplots(1, 2, figsize=(10, 4))
 difficulty = states.by_separation(found)
-figures.by_difficulty(axes[0, 0], difficulty, "recovery")
-figures.by_difficulty(axes[0, 1], difficulty, "regret")
-figures.directions(axes[1, 0], states.main(table))
-figures.price(axes[1, 1], table)
+for ax, value in zip(axes, ("recovery", "regret"), strict=True):
+    figures.by_difficulty(ax, difficulty, value)
 figures.shared_legend(fig, axes)
 figures.save(fig, "states")
 
 # %% [markdown]
 # ```{figure} figures/states.svg
 # :name: fig-states
-# :alt: Four panels. Recovery and regret of seven criteria against the distance of states, bars of too few and too many states, and regret against processor time.
-# Top: how often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its {given}`95` % interval. Bottom: in which direction
-# each criterion errs, and what it costs; a dotted line leads from the Newton step (white) to exact refits. *CV of sequences* is of the
-# models with ten sequences. {verdict}`beyond.states.near.within`
+# :alt: Two panels: recovery and regret of seven criteria against the distance of states.
+# How often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its {given}`95` % interval. *CV of
+# sequences* is of the models with ten sequences. {verdict}`beyond.states.near.within`
 # ```
 #
 # **Who finds the number?** Of {value}`beyond.states.models | ,` models BIC finds it in {value}`beyond.states.recovery.bic | .0%`, AIC in

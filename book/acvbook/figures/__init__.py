@@ -7,7 +7,6 @@ from acvlib.plots import RUNGS, error_ladder, series
 
 from .beyond import (
     bound_and_true,
-    chosen_on_test,
     errors_by_price,
     estimated_errors,
     influential_areas,
@@ -33,5 +32,5 @@ from .regression import (
     rung_errors_against,
 )
 from .sequences import channels, losses_with_errors, seconds_by_model, shared_legend
-from .states import by_difficulty, directions, price
+from .states import by_difficulty
 from .style import STYLE, differences, lines, lines_by_size, plt, scatter, subplots

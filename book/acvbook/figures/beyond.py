@@ -156,20 +156,6 @@ def search_progress(ax, curves):
     return ax
 
 
-def chosen_on_test(ax, table):
-    """Test loss above tune's against cross-validated loss above tune's, one mark a draw."""
-    for name, own in table.groupby("search", sort=False):
-        if name != "tune":
-            ax.plot(own.loss, own.test, ls="none", ms=5, alpha=0.8, **SEARCHES[name].look)
-    ax.axhline(0.0, color="black", lw=1)
-    ax.axvline(0.0, color="black", lw=1)
-    ax.set(
-        xlabel="cross-validated loss above tune's (s.e.)", ylabel="test loss above tune's (s.e.)"
-    )
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-    return ax
-
-
 def phases(ax, needed, n):
     """The cheapest rung that is enough, a square a cell: parameters against sites left out."""
     for rung in [name for name in RUNGS if name in needed.to_numpy()]:

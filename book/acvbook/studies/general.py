@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_matrix
+from scipy.sparse import block_diag
+from sklearn.neighbors import kneighbors_graph
 
 import acvlib as acv
 from acvlib.methods.exact import exact
@@ -200,9 +201,13 @@ def neighbour_affinity(
     by one number, so that their sum is about that of the full matrix: gamma_P then means the same.
     Source: Dasgupta and Freund (2008).
     """
-    pairs = [_neighbours(points, part, n_neighbours) for part in _leaves(points, leaf, rng)]
-    rows, columns, square = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    graph = csr_matrix((np.exp(-square / (2.0 * sigma)), (rows, columns)), shape=(len(points),) * 2)
+    graphs, leaves = [], list(_leaves(points, leaf, rng))
+    for part in leaves:
+        k = min(n_neighbours, len(part) - 1)
+        graphs.append(kneighbors_graph(points[part], k, mode="distance"))
+    place = np.argsort(np.concatenate(leaves))
+    graph = block_diag(graphs, format="csr")[place][:, place]
+    graph.data = np.exp(-(graph.data**2) / (2.0 * sigma))
     graph = graph.maximum(graph.T)
     first, second = rng.integers(len(points), size=(2, 100_000))
     square = ((points[first] - points[second]) ** 2).sum(axis=1)
@@ -220,15 +225,3 @@ def _leaves(points, leaf, rng) -> Iterator[np.ndarray]:
             continue
         order = np.argsort(points[part] @ rng.standard_normal(points.shape[1]))
         waiting += np.array_split(part[order], 2)
-
-
-def _neighbours(points, part, n_neighbours):
-    """(point, neighbour, squared distance) of the nearest in a leaf, without the point itself."""
-    own = points[part]
-    size = (own**2).sum(axis=1)
-    square = np.maximum(size[:, None] + size - 2.0 * own @ own.T, 0.0)
-    np.fill_diagonal(square, np.inf)
-    k = min(n_neighbours, len(part) - 1)
-    nearest = np.argpartition(square, k - 1, axis=1)[:, :k]
-    distances = np.take_along_axis(square, nearest, axis=1)
-    return np.repeat(part, k), part[nearest].ravel(), distances.ravel()
