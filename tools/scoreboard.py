@@ -23,10 +23,8 @@ def page(records, runs):
 def summary(papers, claims, recorded):
     """How many claims of each paper are of each kind, one number a claim."""
     head = f"| | {' | '.join(KINDS.values())} |\n" + "| --- " * (len(KINDS) + 1) + "|\n"
-    rows = "".join(
-        f"| {title.partition(', ')[0]} | {counts(own, recorded)} |\n"
-        for title, own in papers.items()
-    )
+    names = {title.partition(", ")[0]: own for title, own in papers.items()}
+    rows = "".join(f"| {name} | {counts(own, recorded)} |\n" for name, own in names.items())
     caption = "Claims, each counted once. *With power*: doing nothing fails what the method meets, "
     caption += "in most parts. *Reported* counts those to come too.\n"
     return f"## Summary\n{caption}\n{table(head + rows, 'summary')}{first(claims, recorded)}"
