@@ -30,19 +30,16 @@ def document(page):
 
 def main(source, html):
     with tempfile.TemporaryDirectory(prefix=".pdf.", dir="build") as folder, browser() as driver:
-        build = [sys.executable, "-c", JUPYTER_BOOK, "build", source, "--path-output", folder, "-q"]
-        subprocess.run(
-            [*build, "--builder", "custom", "--custom-builder", "singlehtml"], check=True
-        )
+        build = [sys.executable, "-c", JUPYTER_BOOK, "build", source, "--path-output", folder]
+        single = ["--builder", "custom", "--custom-builder", "singlehtml", "-q"]
+        subprocess.run([*build, *single], check=True)
         whole = Path(folder, "_build/singlehtml/index.html").resolve()
         whole.write_text(document(whole.read_text("utf-8")), "utf-8")
         driver.get(whole.as_uri())
         printed = driver.execute_cdp_cmd("Page.printToPDF", SETTINGS)
     write(Path(html, "acvlib.pdf"), base64.b64decode(printed["data"]))
-    index, sentence = (
-        Path(html, "index.html"),
-        'All of it is also <a href="acvlib.pdf">one PDF</a>.',
-    )
+    index = Path(html, "index.html")
+    sentence = 'All of it is also <a href="acvlib.pdf">one PDF</a>.'
     write(index, index.read_text("utf-8").replace("<!-- pdf -->", sentence))
 
 

@@ -106,10 +106,10 @@ def label(claim):
 
 def cells(claim, record, nothing=""):
     """The measured half of a row: *paper | ours | doing nothing | data | verdict*."""
-    paper = with_unit(claim.paper, claim.unit)
+    paper = text(claim.paper, claim.unit)
     if record is None:
         return f"{paper} | | | | {badge(claim, record)} |\n"
-    ours, baseline = with_unit(record["value"], claim.unit), text(record["baseline"]) or nothing
+    ours, baseline = text(record["value"], claim.unit), text(record["baseline"]) or nothing
     if record["spread"] is not None:
         low, high = map(plain, record["spread"])
         ours = f"{ours} ({low} to {high}, {record['draws']} draws)"
@@ -118,14 +118,11 @@ def cells(claim, record, nothing=""):
     return f"{paper} | {ours} | {baseline} | {data} | {badge(claim, record)} |\n"
 
 
-def with_unit(value, unit):
+def text(value, unit=None):
+    """A cell's text, a number with its unit; a bar in it, as in |o|, does not end the cell."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{text(value)} {unit}" if unit and is_number else text(value)
-
-
-def text(value):
-    """A cell's text; a bar in it, as in |o|, does not end the cell."""
-    return "" if value is None else plain(value).replace("|", "\\|")
+    own = f" {unit}" if unit and is_number else ""
+    return "" if value is None else plain(value).replace("|", "\\|") + own
 
 
 def badge(claim, record):
