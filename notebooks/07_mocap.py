@@ -55,25 +55,7 @@ fitted = mocap_fits.fit_all(
     train.sequences, n_states, models, rng, n_restarts, dense_limit=0
 )
 
-# %% tags=["remove-output"]
-fig, ax = figures.subplots(figsize=(8, 4.6))
-longest = int(np.argmax([len(sequence) for sequence in train.sequences]))
-one = fitted["AR(1)"]
-states = mocap_fits.states(one)[one.model.pieces()[longest]]
-context = mocap_fits.CONTEXT
-figures.channels(
-    ax, train.sequences[longest][context:], data.rate, datasets.mocap.CHANNELS, states
-)
-figures.save(fig, "mocap_recording", data=data)
-
 # %% [markdown]
-# ```{figure} figures/mocap_recording.svg
-# :name: fig-mocap-recording
-# :alt: Twelve curves above each other against seconds, behind them bands coloured by state, or one colour.
-# One recording, its twelve channels in standard deviations. Shades: the likeliest state of each frame under
-# AR(1); where the shade is the same throughout, the model stays in one state.
-# ```
-#
 # **What is a parameter.** The paper's $D$ counts $B$ and $b$ alone. So the initial and transition probabilities are
 # estimated first, with everything else, by EM from K-means and random restarts, and then held.
 # **What the paper leaves open.** It names no prior for $\sigma^2$ and no value. Here $\sigma^2 = 1$, the variance of a

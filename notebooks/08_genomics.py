@@ -79,27 +79,6 @@ if paper:
     ledger.record("giordano.fig4.largest", len(full[8].params), data)
 
 # %% [markdown]
-# ## Clusters
-# The six largest clusters at six degrees of freedom, of one rebuild. The last three times have a level of their own.
-
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(2, 3, figsize=(9, 4.6), sharex=True, sharey=True)
-for ax, (genes, curve) in zip(
-    axes.flat, genomics.largest_clusters(models[6], full[6].params, 6), strict=False
-):
-    figures.gene_cluster(ax, data.hours, genes, curve).set_title(f"{len(genes)} genes")
-figures.plt.setp(axes[1], xlabel="hours after infection")
-figures.plt.setp(axes[:, 0], ylabel="log2 expression")
-figures.save(fig, "genomics_clusters", data=data)
-
-# %% [markdown]
-# ```{figure} figures/genomics_clusters.svg
-# :name: fig-genomics-clusters
-# :alt: Six panels of thin curves, each with a thick one through their middle; most rise within a day or two.
-# Genes of the six largest clusters (thin: means over three mice, less the gene's mean) and their centroids (thick). Most
-# genes answer within one to three days. Clusters differ in height and timing.
-# ```
-#
 # ## Claim: the IJ and exact CV see that eight degrees of freedom are too many
 # Figure 3 of the paper. One, two or three of the first seven times are left out, in every combination, 63 in all. A rebuild
 # refits all single times, and of the pairs and triples those that are shifts of one another, seven of each, so that every

@@ -110,30 +110,6 @@ figures.save(fig, "self_check")
 # diagonal are proved bounds, which needed no gradient. {verdict}`beyond.check`
 # ```
 #
-# ## With scikit-learn
-# `approx_cross_validate` checks what it returns and refits what it cannot trust. Splits along time are hard for any
-# approximation, as the first training set holds few of the rows that the full fit saw:
-
-# %%
-splits = {draw: self_check.time_splits(r) for draw, r in enumerate(rng.spawn(n_draws))}
-splits[0].assign(mean=splits[0].mean(axis=1)).round(3)
-
-# %% [markdown]
-# That is one data set. Over {value}`beyond.check.splits draws` of them the largest gap to scikit-learn's scores is
-# {value}`beyond.check.splits` (median), and {value}`beyond.check.splits baseline` where the check is ignored.
-# {verdict}`beyond.check.splits`
-
-# %% tags=["remove-cell"]
-gaps = {
-    way: [
-        (table.loc[way] - table.loc["scikit-learn"]).abs().max()
-        for table in splits.values()
-    ]
-    for way in ("refit", "ignore")
-}
-ledger.record_draws("beyond.check.splits", gaps["refit"], baseline=gaps["ignore"])
-
-# %% [markdown]
 # ## What to take away
 # - Call `acv.check_result(result)` on any approximate result, and `acv.refit_unreliable(result)` if you want
 #   the bad folds done exactly. `approx_cross_validate` does both unless you tell it otherwise.

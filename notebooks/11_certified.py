@@ -31,21 +31,7 @@ ledger.begin("11_certified", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
 
-# %% tags=["hide-input", "remove-output"]
-curves = certified.one_fold(rng)
-fig, ax = figures.subplots(figsize=(7, 4))
-figures.objective_and_bound(ax, curves).legend(loc="upper center", fontsize=9)
-figures.save(fig, "certified_fold")
-
 # %% [markdown]
-# ```{figure} figures/certified_fold.svg
-# :name: fig-certified-fold
-# :alt: A convex curve and a dashed curve below it that touch at a dot; a narrow shaded band beside it holds a star, the minimum.
-# A logistic regression with one parameter, its fold without two rows on the wrong side. At the full fit (dot) gradient and
-# curvature are known, and a bound from below follows. Where the bound turns up again the objective must have turned: its
-# minimum (star) is in the shaded ball around the Newton step (square). Simulated data.
-# ```
-#
 # **The proof.** Lengths are those of the fold's own Hessian, $\lVert v\rVert^2 = v^\top H v$. Let
 # $|F'''[u, v, v]| \le R\,\lVert u\rVert\, F''[v, v]$. For a regression
 # $F'''[u,v,v] = \sum_n \ell_n''' (x_n^\top u)(x_n^\top v)^2$ and $|\ell'''| \le \ell''$, so that

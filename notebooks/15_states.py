@@ -16,9 +16,8 @@ scale = "quick"
 seed = 1
 
 # %% tags=["remove-cell"]
-import numpy as np
 import pandas as pd
-from acvbook import datasets, figures, ledger
+from acvbook import figures, ledger
 from acvbook.studies import states
 
 ledger.begin("15_states", scale, seed)
@@ -127,26 +126,6 @@ ledger.record("beyond.states.scratch.price", price)
 # processor time. {verdict}`beyond.states.scratch.regret` It is no flaw of an approximation: the checked Newton step chooses as refits do, and those are
 # optimistic. Left-out data judge a model only as far as the fit has forgotten them. AIC asks for no refit at all, and found
 # {value}`beyond.states.recovery.aic | .0%` above: but there one of the candidates was the truth.
-#
-# ## Five-minute counts
-# How many Poisson states has the traffic of [the freeway](01_traffic.ipynb)? One call, with whole days left out, and each fold fitted from scratch.
-
-# %%
-data = datasets.load_or_simulate("dodgers", np.random.default_rng(seed))
-series, candidates = (data.head(8064), 8) if paper else (data.head(2016), 4)
-traffic = states.traffic(series, tuple(range(1, candidates + 1)), 5 if paper else 2, seed)
-print(traffic.choice)
-
-# %% tags=["remove-cell"]
-ledger.record("beyond.states.traffic.best", int(traffic.choice.best), series)
-ledger.record("beyond.states.traffic.onese", int(traffic.choice.simplest), series)
-ledger.record("beyond.states.traffic.bic", traffic.bic, series)
-
-# %% [markdown]
-# Left-out days are predicted best by {value}`beyond.states.traffic.best` states; the fewest within one standard error are
-# {value}`beyond.states.traffic.onese`. BIC takes {value}`beyond.states.traffic.bic`. Here no number is true. More states always describe something
-# more of these weeks: a rush hour, a game, a Sunday. Left-out days tell what of it comes again; a penalty supposes that
-# the model is right, and cannot.
 #
 # ## Do this
 # - Where you trust the model, its emissions and its chain, AIC finds the number without a refit in series of some hundred frames. BIC and

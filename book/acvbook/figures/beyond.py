@@ -35,25 +35,6 @@ def estimated_errors(ax, table, limit):
     return ax
 
 
-def objective_and_bound(ax, curves):
-    """A fold's objective, the bound below it, the ball that holds its minimum, and the minimum."""
-    theta = curves["theta"]
-    ax.plot(theta, curves["objective"], color="#00838f", lw=2, label="the fold's objective")
-    ax.plot(theta, curves["bound"], "--", color="#6d4c41", label="proved to lie below it")
-    ax.axvspan(*curves["ball"], color="#9e9d24", alpha=0.25, lw=0, label="holds the refit")
-    ax.plot(curves["fit"], 0.0, "o", color="#222222", label="the full fit: gradient, curvature")
-    order = np.argsort(theta)
-    at = {
-        name: np.interp(curves[name], theta[order], curves["objective"][order])
-        for name in ("step", "refit")
-    }
-    ax.plot(curves["step"], at["step"], "s", color="#9e9d24", mfc="none", label="Newton step")
-    ax.plot(curves["refit"], at["refit"], "*", ms=11, color="#e57373", label="exact refit")
-    low = curves["objective"].min()
-    ax.set(ylim=(1.7 * low, -2.2 * low), xlabel="parameter", ylabel="objective less the full fit's")
-    return ax
-
-
 def bound_and_true(ax, checked):
     """Each certified fold's bound against its true error, in standard errors; two certificates."""
     smallest = 1e-9

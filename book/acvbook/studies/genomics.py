@@ -327,14 +327,3 @@ def furthest_from_one(ratios):
     """The entry of a table that is furthest from 1."""
     values = np.asarray(ratios, float).ravel()
     return float(values[abs(values - 1.0).argmax()])
-
-
-def largest_clusters(model, params, n):
-    """(genes less their means (m, n_times), mean curve) of the n largest clusters."""
-    genes, clusters = model.split(params)
-    positions = model.stage_two.positions(model.stage_one.unpack(genes))
-    belongs = model.stage_two.memberships(clusters, positions).argmax(axis=1)
-    centred = model.expression.mean(axis=2) - model.expression.mean(axis=(1, 2))[:, None]
-    curves = model.unpack(params).centroids @ model.curves.T
-    order = np.argsort(-np.bincount(belongs, minlength=model.n_clusters))[:n]
-    return [(centred[belongs == cluster], curves[cluster]) for cluster in order]

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import TimeSeriesSplit, cross_validate
 
 import acvlib as acv
 from acvlib.methods.ladder import METHODS, IndefiniteFold
@@ -98,21 +96,6 @@ def _rates(table):
         "gradients": table.gradients.mean(),
     }
     return pd.Series(rates, dtype=float)
-
-
-def time_splits(rng: np.random.Generator) -> pd.DataFrame:
-    """Scores of logistic regressions on five splits along time, one row a way to get them:
-    scikit-learn's refits, ours with the check ignored, and ours with it obeyed.
-    """
-    X = rng.standard_normal((120, 4))
-    y = X @ [2.0, -1.0, 0.5, 0.0] + rng.standard_normal(120) > 0
-    estimator = LogisticRegression(C=10.0).fit(X, y)
-    settings = {"cv": TimeSeriesSplit(5), "scoring": "neg_log_loss"}
-    scores = {"scikit-learn": cross_validate(estimator, X, y, **settings)["test_score"]}
-    for unreliable in ("ignore", "refit"):
-        ours = acv.approx_cross_validate(estimator, X, y, unreliable=unreliable, **settings)
-        scores[unreliable] = ours["test_score"]
-    return pd.DataFrame(scores).T
 
 
 def overall(table: pd.DataFrame) -> pd.Series:

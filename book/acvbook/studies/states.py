@@ -1,17 +1,12 @@
 """What each criterion chooses of the simulated models, how often rightly, and at what loss."""
 
-import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-import acvlib as acv
-from acvlib.fit import UnrepeatedOptimum
-from acvlib.models import PoissonHMM
-
 from .. import ledger
-from .state_counts import N_EACH, beside_scratch, in_processes, information, studies
+from .state_counts import N_EACH, beside_scratch, in_processes, studies
 from .state_models import Design, designs
 
 INFORMATION = ("aic", "bic", "icl")
@@ -191,25 +186,6 @@ def record(measured: dict[str, tuple]) -> None:
         baseline = None if idle is None else float(np.mean(idle))
         about = {"baseline": baseline, "draws": len(values), "spread": ends}
         ledger.record(f"beyond.states.{name}", mean, **about)
-
-
-class Traffic(NamedTuple):
-    """choice: of `acv.choose`; bic: the number of states that BIC takes."""
-
-    choice: Any
-    bic: int
-
-
-def traffic(data: Any, candidates: tuple[int, ...], n_starts: int, seed: int) -> Traffic:
-    """How many Poisson states for five-minute counts, whole days left out."""
-    counts = np.where(data.observed, data.counts, np.nan)
-    models = {k: PoissonHMM(counts, k) for k in candidates}
-    days = data.timestamp.astype("datetime64[D]")
-    folds = acv.folds.leave_group_out(days.astype(int), observed=models[1].observed)
-    with warnings.catch_warnings(action="ignore", category=UnrepeatedOptimum):
-        choice = acv.choose(models, folds, n_starts=n_starts, rng=seed)
-    bic = {k: information(model, choice.restarts[k].fit)["bic"] for k, model in models.items()}
-    return Traffic(choice, min(bic, key=lambda k: bic[k]))
 
 
 def simulated(paper: bool, seed: int) -> list[dict]:
