@@ -99,10 +99,7 @@ records.record_future("beyond.lfo.traffic", drawn, data)
 for name in ("weekly", "psis"):
     ratio = drawn["loss"]["ours"] / drawn["loss"][name]
     ledger.record_draws(f"beyond.lfo.traffic.{name}", ratio, data)
-price = {
-    "psis_refits": schemes["psis"].refits,
-    "speed": table.ahead["ours"],
-}
+price = {"psis_refits": schemes["psis"].refits, "speed": table.ahead["ours"]}
 for name, value in price.items():
     ledger.record(f"beyond.lfo.traffic.{name}", value, data)
 

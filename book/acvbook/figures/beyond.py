@@ -85,10 +85,7 @@ def errors_by_price(ax, table, exact_seconds):
     return ax
 
 
-SETS = {
-    "one_shot": Style("one shot", COLOURS[3], "^"),
-    "greedy": Style("greedy", COLOURS[1], "d"),
-}
+SETS = {"one_shot": Style("one shot", COLOURS[3], "^"), "greedy": Style("greedy", COLOURS[1], "d")}
 
 
 def predicted_and_exact(ax, table):

@@ -49,10 +49,6 @@ def shared_legend(fig, axes, n_used=None):
             named.setdefault(label, handle)
     ncols = int(fig.get_figwidth() / 2.1)  # inches that the longest name takes
     fig.legend(
-        named.values(),
-        named.keys(),
-        loc="outside lower center",
-        ncols=ncols,
-        markerscale=1.6,
+        named.values(), named.keys(), loc="outside lower center", ncols=ncols, markerscale=1.6
     )
     return fig

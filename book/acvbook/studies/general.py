@@ -11,12 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import acvlib as acv
 from acvlib.methods.exact import exact
-from acvlib.models import (
-    GraphAffinity,
-    ManifoldEnergy,
-    RBFAffinity,
-    SemiSupervised,
-)
+from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity, SemiSupervised
 
 from ..datasets import Msd, load_or_simulate, simulate_msd
 from ..datasets.msd import N_ROWS
