@@ -7,14 +7,7 @@ from scipy.stats import t
 import acvlib as acv
 
 
-def estimates(
-    exact: acv.CVResult,
-    result: acv.CVResult,
-    n_exact: int,
-    n_draws: int,
-    rng: np.random.Generator,
-    level: float = 0.95,
-) -> pd.DataFrame:
+def estimates(exact, result, n_exact, n_draws, rng, level=0.95):
     """`acv.difference_estimate` from n_draws random sets of n_exact folds, one row a draw.
 
     All refits are known from `exact`, so that a draw costs nothing. half: t se, half the interval,

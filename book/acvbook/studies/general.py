@@ -186,9 +186,7 @@ def discrepancies(results):
     return pd.DataFrame(rows).T.rename_axis("rung")
 
 
-def neighbour_affinity(
-    points: np.ndarray, sigma: float, n_neighbours: int, rng: np.random.Generator, leaf: int = 1000
-) -> GraphAffinity:
+def neighbour_affinity(points, sigma, n_neighbours, rng, leaf=1000):
     """exp(-|x_i - x_j|^2 / (2 sigma)) between near neighbours, in place of an `RBFAffinity`.
 
     Points are halved along random directions down to leaves of at most `leaf`; neighbours are those

@@ -1,10 +1,8 @@
 """A model that a reader writes: how long it is, and what the rungs are worth on it."""
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 import acvlib as acv
@@ -24,9 +22,7 @@ def source_lines(written: Any) -> int:
     return is_class + sum(bool(line.strip()) for line in lines)
 
 
-def theta_errors(
-    draw: Callable[[np.random.Generator], Any], n_draws: int, rng: np.random.Generator
-) -> pd.DataFrame:
+def theta_errors(draw, n_draws, rng):
     """Median parameter error of each rung; one row a draw of data and of 20 blocks of 2.5 %."""
     rows = []
     for _ in range(n_draws):

@@ -22,9 +22,7 @@ METHODS = ("no_adjustment", "infinitesimal_jackknife", "frozen_newton", "newton_
 Rungs = Mapping[str, acv.CVResult]
 
 
-def folds_of(
-    kind: str, model: Any, percent: float, n_folds: int, rng: np.random.Generator
-) -> acv.Folds:
+def folds_of(kind, model, percent, n_folds, rng):
     """Folds of one scheme, each drawn independently of the others."""
     return getattr(acv.folds, kind)(model.n_sites, percent, n_folds, rng, model.observed)
 
@@ -42,9 +40,7 @@ def ladder(model: Any, fit: acv.Fit, folds: acv.Folds) -> dict[str, acv.CVResult
     return acv.ladder(fit, folds)
 
 
-def redraws(
-    model: Any, fit: acv.Fit, n_draws: int, rng: np.random.Generator
-) -> dict[tuple[str, int], dict[str, acv.CVResult]]:
+def redraws(model, fit, n_draws, rng):
     """All rungs by setting on n_draws independent draws of ten folds, one draw after the other."""
     return {
         (kind, percent): ladder(model, fit, folds_of(kind, model, percent, n_draws * N_FOLDS, rng))

@@ -154,9 +154,7 @@ class Found(NamedTuple):
         return int(np.argmin(self.losses))
 
 
-def searches(
-    problem: Problem, most: int, rng: np.random.Generator
-) -> tuple[dict[str, Found], float]:
+def searches(problem, most, rng):
     """Each search of METHODS at the price of `tune`, and the standard error of the loss.
 
     A value with gradient counts as `EACH` exact cross-validations. grid: all corners of a grid, of
@@ -224,9 +222,7 @@ def summary(found: dict[str, Found], se: float) -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
-def draws(
-    problems: list[Problem], most: int, rng: np.random.Generator
-) -> tuple[pd.DataFrame, list]:
+def draws(problems, most, rng):
     """(`summary` of each problem, and what each search found), tune's evaluations up to `most`."""
     tables = []
     everything = []
