@@ -76,20 +76,15 @@ table = future.summary(errors, schemes, exact)
 table.round(5)
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 5.4))
-names = ("nothing", "weekly", "ours")
-stay = {name: 1 / (1 + np.exp(schemes[name].params[:, 9])) for name in names}
-refits = data.timestamp[starts[rows]], 1 / (1 + np.exp(exact.params[:, 9]))
-figures.moving_params(axes[0], data.timestamp[starts], stay, refits)
-axes[0].set(ylabel="P(night ends) a step")
-figures.errors_by_price(axes[1], table, exact.seconds)
+fig, ax = figures.subplots(figsize=(5.5, 5.4))
+figures.errors_by_price(ax, table, exact.seconds)
 figures.save(fig, "future", data)
 
 # %% [markdown]
 # ```{figure} figures/future.svg
 # :name: fig-future
-# :alt: Left, a parameter that wanders with the origin, its line through the dots of refits. Right, error against seconds; ours is low and left of refitting each.
-# Left: one parameter at every origin. The line goes through the refits; the weekly steps lag behind. Right: errors against seconds.
+# :alt: Error against seconds, a mark a scheme; ours is low and left of refitting each.
+# Errors against seconds. Low and left is good; the dotted line is the price of a refit at every origin.
 # {verdict}`beyond.lfo.traffic.error` {verdict}`beyond.lfo.traffic.share`
 # ```
 

@@ -10,7 +10,6 @@ from .beyond import (
     errors_by_price,
     estimated_errors,
     influential_areas,
-    moving_params,
     phases,
     predicted_and_exact,
     search_progress,

@@ -2,7 +2,6 @@
 
 import numpy as np
 from matplotlib.collections import PathCollection
-from matplotlib.dates import ConciseDateFormatter
 
 from acvlib.plots import RUNGS, Style
 
@@ -58,18 +57,6 @@ SCHEMES = {
     "2 refits": Style("leave_future_out, two refits", COLOURS[4], "^"),
     "ours": Style("leave_future_out", COLOURS[1], ">"),
 }
-
-
-def moving_params(ax, times, values, refits):
-    """One parameter at every origin by each scheme; refits: (times, values) as marks."""
-    for name, numbers in values.items():
-        style = SCHEMES[name]
-        ax.plot(times, numbers, color=style.colour, label=style.label, lw=1.2)
-    exact = RUNGS["exact"]
-    ax.plot(*refits, ls="none", ms=4, zorder=3, **exact.look)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(ax.xaxis.get_major_locator()))
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15))
-    return ax
 
 
 def errors_by_price(ax, table, exact_seconds):
