@@ -32,7 +32,7 @@ site: $(READY)
 	@echo book/_build/html/index.html
 
 pdf: $(READY)
-	$(BIN)/python tools/make_pdf.py book/_build/html
+	$(BIN)/python tools/make_pdf.py build/book book/_build/html
 
 publish: $(READY)
 	@$(BIN)/doit publish scale=paper

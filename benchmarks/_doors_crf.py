@@ -8,13 +8,24 @@ import numpy as np
 import sklearn_crfsuite
 from _measure import ratio, report
 from acvbook import datasets
-from acvbook.studies.feature_crf import features
 
 import acvlib as acv
 
 C2 = 0.1
 N_SENTENCES = 1000
 N_FOLDS = 20
+
+
+def features(words):
+    """A dict for each word, as sklearn-crfsuite takes them: the word, its ends, its neighbours."""
+    lower, found = [word.lower() for word in words], []
+    for t, word in enumerate(words):
+        own = {"bias": 1.0, "lower": lower[t], "title": word.istitle(), "first": t == 0}
+        for size in (2, 3, 4):
+            own |= {f"prefix{size}": lower[t][:size], f"suffix{size}": lower[t][-size:]}
+        places = [t + offset for offset in (-2, -1, 1, 2) if 0 <= t + offset < len(words)]
+        found.append(own | {f"lower{place - t:+d}": lower[place] for place in places})
+    return found
 
 
 def tagged(n_sentences=N_SENTENCES):

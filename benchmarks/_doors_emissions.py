@@ -11,13 +11,7 @@ from _measure import ratio, report
 from autograd import grad
 from hmmlearn import hmm as peers
 
-from acvlib.models import (
-    GLMHMM,
-    CategoricalHMM,
-    GaussianHMM,
-    MixtureHMM,
-    PoissonHMM,
-)
+from acvlib.models import GLMHMM, CategoricalHMM, GaussianHMM, MixtureHMM, PoissonHMM
 from acvlib.models.hmm import em
 
 N_ITER = 5

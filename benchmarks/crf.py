@@ -35,9 +35,7 @@ def derivatives(model, params):
     report("Hessian (99 x 99) in gradients", hessian, 120)
     folds = Folds(np.arange(64)[:, None])
     many = ratio(
-        lambda: model.derivatives.fold_gradients(spread, folds),
-        lambda: gradient(model, params),
-        3,
+        lambda: model.derivatives.fold_gradients(spread, folds), lambda: gradient(model, params), 3
     )
     report("gradient of a fold among 64, in gradients", many / len(spread), 1.3)
 

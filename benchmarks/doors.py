@@ -7,8 +7,8 @@ import sys
 
 import _doors_crf
 import _doors_emissions
+import _doors_graph
 import _doors_hmm
-import _doors_jax
 import _doors_sklearn
 import _doors_treecv
 
@@ -17,7 +17,7 @@ DOORS = {
     "hmm": _doors_hmm,
     "emissions": _doors_emissions,
     "crf": _doors_crf,
-    "jax": _doors_jax,
+    "graph": _doors_graph,
     "treecv": _doors_treecv,
 }
 

@@ -58,8 +58,7 @@ def whole_cv(model, fit, unit):
     report(f"{len(folds)}-fold ACV, in log-partitions", acv_seconds / unit, 1000)
     for rung in (acv.no_adjustment, acv.frozen_newton, acv.newton_step):
         report(
-            f"{rung.__name__} over ACV",
-            timed(lambda rung=rung: rung(fit, folds))[0] / acv_seconds,
+            f"{rung.__name__} over ACV", timed(lambda rung=rung: rung(fit, folds))[0] / acv_seconds
         )
     exact_seconds, exact = timed(lambda: acv.exact(fit, folds))
     assert exact.diagnostics["decrement"].max() <= 1e-6

@@ -29,18 +29,14 @@
 # | choices, and their inputs | `GLMHMM` | [The GLM-HMM of neuroscience](#door-glmhmm) | {value}`beyond.doors.glmhmm` | {value}`beyond.doors.glmhmm baseline` |
 # | frames with nan in some columns | `GaussianHMM` | [Frames that miss some channels](#door-channels) | {value}`beyond.doors.channels` | {value}`beyond.doors.channels baseline` |
 # | a fitted hmmlearn model | `from_hmmlearn` | [A fitted hmmlearn model](#door-hmmlearn) | {value}`beyond.doors.hmmlearn` | {value}`beyond.doors.hmmlearn baseline` |
-# | a fitted model, to look inside | `decode`, `posterior`, `predict` | [States and predictions](#door-decode) | largest {value}`beyond.doors.decode` | – |
 # | parameters of dynamax or nemos | `pack` | [Parameters of another library](#door-pack) | – | – |
 # | a label for each sequence | `folds.leave_group_out` | [Panels: individuals with several sessions](#door-panel) | {value}`beyond.doors.panel` | {value}`beyond.doors.panel baseline` |
 # | a dict of features for each word | `FeatureCRF` | [A tagger's features](#door-tagger) | {value}`beyond.doors.tagger` | {value}`beyond.doors.tagger baseline` |
 # | a fitted sklearn-crfsuite model | `from_crfsuite` | [A fitted sklearn-crfsuite model](#door-crfsuite) | {value}`beyond.doors.crfsuite` | {value}`beyond.doors.crfsuite baseline` |
-# | a graph | `HiddenMRF` | [A graph](#door-graph) | {value}`beyond.doors.graph` | {value}`beyond.doors.graph baseline` |
-# | a GeoDataFrame | `HiddenMRF(counts, neighbours(frame))` | [A map](#door-map) | {value}`beyond.doors.map` | {value}`beyond.doors.map baseline` |
+# | a GeoDataFrame, or a graph | `HiddenMRF` | [A map](#door-map) | {value}`beyond.doors.map` | {value}`beyond.doors.map baseline` |
 # | functions in JAX | `from_jax` | [A model in JAX](#door-jax) | {value}`beyond.doors.jax` | {value}`beyond.doors.jax baseline` |
 # | functions in PyTorch | `from_torch` | [A model in PyTorch](#door-torch) | {value}`beyond.doors.torch` | {value}`beyond.doors.torch baseline` |
-# | a Parquet file, or a folder | `Examples.of`, `treecv` | [A Parquet file, larger than memory if need be](#door-parquet) | largest {value}`beyond.doors.parquet` | – |
-# | a frame of pandas or polars | `Examples.of`, `treecv` | [A pandas or polars frame](#door-frame) | largest {value}`beyond.doors.frame` | – |
-# | a run that was stopped | `joblib.Memory` | [A run that was stopped](#door-resumed) | largest {value}`beyond.doors.resumed` | {value}`beyond.doors.resumed baseline` |
+# | a Parquet file, a folder, or a frame | `Examples.of`, `treecv` | [A Parquet file, larger than memory if need be](#door-parquet) | largest {value}`beyond.doors.parquet` | – |
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -485,36 +481,6 @@ doors.exact("hmmlearn.likelihood", ours, fitted.score(X, lengths))
 # )
 # fit = acv.fit(model, model.pack(named))
 # ```
-#
-# (door-decode)=
-# ## States and predictions
-# `decode` is the most probable path, `posterior` the probability of each state at each time, `predict` looks one step ahead.
-# All take new sequences, too.
-#
-# {verdict}`beyond.doors.decode`
-
-# %% tags=["hide-input"]
-levels = 20.0 + 5.0 * doors.chain(400, 0.05, rng)
-series = levels + rng.normal(size=400)
-
-# %%
-from acvlib.models import GaussianHMM
-
-model = GaussianHMM(series, 2)
-params = acv.fit(model).params
-path, probability = model.decode(params).states, model.posterior(params)
-ahead = model.predict(params)
-print(f"{(path == 0).sum()} frames in state 0, {probability[:, 0].sum():.1f} expected")
-print(f"one step ahead: {-ahead.log_density.mean():.3f} a frame")
-
-# %% tags=["hide-input"]
-peer = doors.hmmlearn_model(model.unpack(params), "diag")
-x = model.sequences[0]
-score = ahead.log_density.sum() - peer.score(x)
-gaps = [peer.predict(x) != path, peer.predict_proba(x)[:, 0] - probability[:, 0]]
-print("frames in which hmmlearn's path differs:", gaps[0].sum())
-print(f"posterior: {abs(gaps[1]).max():.1e}; log likelihood: {abs(score):.1e}")
-doors.exact("decode", [*gaps[0], *gaps[1], score], 0.0)
 
 # %% [markdown]
 # (door-panel)=
@@ -608,36 +574,11 @@ print("by crfsuite's own refit:", *np.round(refits[:3], 3))
 doors.near("crfsuite", cv.losses[0], refits, none.losses[0])
 
 # %% [markdown]
-# (door-graph)=
-# ## A graph
-# `HiddenMRF` takes edges, a networkx graph (data by node as a Series), or an adjacency matrix, dense or sparse. A
-# graph that is too wide for exact sums is refused when the model is made, with its width.
-#
-# {verdict}`beyond.doors.graph.ratio`
-
-# %%
-import networkx
-import pandas as pd
-
-from acvlib.models import HiddenMRF
-
-families = networkx.florentine_families_graph()  # who married into whom
-rates = {name: 12 if "Medici" in {name, *families[name]} else 3 for name in families}
-visits = pd.Series({name: rng.poisson(rate) for name, rate in rates.items()})
-model = HiddenMRF(visits, families, coupling=0.3)
-cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(model.n_sites))
-print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")
-
-# %% tags=["hide-input"]
-refits = doors.without_each(model)  # EM from the start, on the graph without the node
-print(f"loss by refits {np.mean(refits):.4f}")
-doors.near_refits("graph", cv, refits)
-
-# %% [markdown]
 # (door-map)=
 # ## A map
 # `neighbours` makes a graph of a GeoDataFrame. Areas that share a point of their borders are neighbours;
-# `contiguity="rook"` asks for a stretch. With `exposure` the rates are per head.
+# `contiguity="rook"` asks for a stretch. With `exposure` the rates are per head. `HiddenMRF` takes any edges, a networkx graph
+# (data by node as a Series), or an adjacency matrix; a graph that is too wide for exact sums is refused, with its width.
 #
 # {verdict}`beyond.doors.map.ratio`
 
@@ -745,7 +686,8 @@ doors.near_refits("torch", cv, refits)
 # %% [markdown]
 # (door-parquet)=
 # ## A Parquet file, larger than memory if need be
-# `Examples.of` takes a file, or a folder of files, and the name of the column to predict. Rows beyond `memory` go to
+# `Examples.of` takes a file, a folder of files, or a frame of pandas or polars, and the name of the column to predict; columns
+# that are no numbers are refused by name. Rows beyond `memory` go to
 # a scratch file and are read where they are. They were put into random order when the file was written, so that
 # `shuffle=False`, which spares a copy in memory, is right: the losses are those of the array, to the bit.
 #
@@ -776,72 +718,3 @@ print(
 print("from the losses of the array:", end=" ")
 in_memory = acv.treecv(learner, array, 10, shuffle=False)
 doors.exact("parquet", tree.pointwise, in_memory.pointwise)
-
-# %% [markdown]
-# (door-frame)=
-# ## A pandas or polars frame
-# Columns must be numbers. Text, categories, times and missing values are refused by name, with what to do about them.
-#
-# {verdict}`beyond.doors.frame`
-
-# %% tags=["hide-input"]
-import polars as pl
-
-x = rng.normal(size=(2000, 2))
-columns = {"age": x[:, 0], "dose": x[:, 1], "city": ["a", "b"] * 1000}
-frame = pl.DataFrame(columns | {"y": x @ [1.0, 2.0] + rng.normal(size=2000)})
-
-# %%
-from sklearn.linear_model import SGDRegressor
-
-data = acv.Examples.of(frame, target="y", features=["age", "dose"])
-learner = acv.learners.PartialFit(SGDRegressor(shuffle=False, random_state=0))
-tree = acv.treecv(learner, data, 20)
-print(f"mean squared error {tree.loss:.4f}")
-
-# %% tags=["hide-input"]
-import contextlib
-
-array = acv.Examples(x, frame["y"].to_numpy())
-print(f"twenty models trained from nothing: {acv.kfold(learner, array, 20).loss:.4f}")
-print("from the losses of the array:", end=" ")
-doors.exact("frame", tree.pointwise, acv.treecv(learner, array, 20).pointwise)
-with contextlib.suppress(ValueError):
-    acv.Examples.of(frame, target="y")
-    print("a column of text was taken")
-
-# %% [markdown]
-# (door-resumed)=
-# ## A run that was stopped
-# `joblib.Memory` keeps what is finished in a folder. The same call reads it, in this session or another; another fit, other data
-# or other folds are another call. A long run is best made of parts, `folds[:100]` and so on, each kept as it ends.
-#
-# {verdict}`beyond.doors.resumed`
-
-# %% tags=["hide-input"]
-kept = tempfile.mkdtemp()
-X = rng.normal(size=(500, 3))
-y = (X[:, 0] + rng.normal(size=500) > 0) * 1.0
-
-# %%
-import joblib
-
-from acvlib.models import GLM
-
-model = GLM(X, y, "logistic", penalty=1.0)
-fit, folds = acv.fit(model), acv.folds.k_fold(500, 50, rng)
-exact = joblib.Memory(kept, verbose=0).cache(acv.exact)
-first = exact(fit, folds)
-again = exact(fit, folds)  # reads what is finished
-print(f"loss {first.loss:.8f}, and again {again.loss:.8f}")
-
-# %% tags=["hide-input"]
-refits = np.empty(500)
-for fold in folds:
-    rest = np.setdiff1d(np.arange(500), fold)
-    refit = LogisticRegression(tol=1e-10).fit(X[rest], y[rest])
-    log_p = refit.predict_log_proba(X[fold])
-    refits[fold] = -log_p[range(len(fold)), y[fold].astype(int)]
-print(f"scikit-learn's refits {refits.mean():.8f}")
-none = acv.no_adjustment(fit, folds)
-doors.exact("resumed", again.pointwise, refits, none.pointwise)

@@ -276,88 +276,15 @@ for kind, e in errors.items():
 # is nearer to the exact refit than doing nothing in {value}`beyond.ladder.traffic.iid.frozen_beats_none | .1%` of the
 # i.i.d. folds and in {value}`beyond.ladder.traffic.contiguous.frozen_beats_none | .1%` of the contiguous ones.
 #
-# Does the jackknife improve with more data? For independent data it would. Here the objective $F(\theta, w)$ is not linear in
-# the weights $w$: leaving out a step changes what its neighbours say about their states. The share of that effect does not
-# shrink as the series grows.
-
-# %%
-growth = {kind: {} for kind in kinds}
-for size in (5_000, 10_000, 20_000, 50_400):
-    part = data.head(size)
-    model_ = acv.models.PoissonTraffic(part.counts, part.day)
-    fit_ = acv.fit(model_)
-    for kind in kinds:
-        some = traffic.folds_of(kind, model_, 10, n_folds // 5, rng)
-        theta = ladders.theta_table(traffic.ladder(model_, fit_, some))
-        growth[kind][size] = theta.median()
-
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 3.4), sharey=True)
-for ax, kind in zip(axes, kinds):
-    table = pd.DataFrame(growth[kind]).T.rename_axis("length of the series")
-    figures.lines_by_size(ax, table, "parameter error (standard errors)").set_title(
-        f"{tables.words(kind)}, 10 % left out"
-    )
-axes[1].legend(fontsize="small")
-figures.save(fig, "traffic_growth", data)
-
-# %% [markdown]
-# ```{figure} figures/traffic_growth.svg
-# :name: fig-traffic-growth
-# :alt: Parameter error against series length; the lines of no adjustment and the jackknife do not fall, those of the frozen and Newton steps fall.
+# For independent data the jackknife improves with their number. Here the objective $F(\theta, w)$ is not linear in the weights
+# $w$: leaving out a step changes what its neighbours say about their states, and the share of that effect does not shrink.
 #
-# Median parameter error against the length of the series. Standard errors shrink with length, and the jackknife's
-# error does not shrink with them: its line stays by the side of *no adjustment*. The frozen and Newton steps gain.
-# ```
+# ## A score with an error bar
 #
-# ## Which folds not to trust
-#
-# A step can be checked without a refit. `acv.check_result` evaluates each fold's own gradient once at the new parameters,
-# and estimates from it how far the refit still is. A fold is unreliable where that is more than half a standard error, or
-# where its loss would change by more than half a standard deviation of the fold losses. `acv.refit_unreliable` refits those
-# folds alone. In the draw above with the lowest $R$:
-
-# %%
-frozen = worst["frozen_newton"]
-check = acv.check_result(frozen)
-mended = acv.refit_unreliable(frozen, check)
-print(check)
-acv.compare_methods(exact, frozen, mended).drop(columns="evaluations").round(5)
-
-# %% [markdown]
-# Are the right folds flagged? All draws of all six settings together, beside the exact refits. *Failed*: the folds that are
-# in truth that far off. *Recall*: the share of these that is flagged. *Precision*: the share of the flagged folds that failed.
-# *By chance*: what as many flags on random folds would reach.
-
-# %% tags=["hide-input"]
-flagged = {rung: traffic.flags(model, redrawn, rung) for rung in (ij, "frozen_newton")}
-pd.DataFrame({rung: rates for rung, (rates, _) in flagged.items()}).T.round(3)
-
-# %% tags=["remove-cell"]
-for prefix, rung in (("traffic", "frozen_newton"), ("traffic.ij", ij)):
-    rates, by_draw = flagged[rung]
-    for part in ("recall", "precision"):
-        ledger.record(
-            f"beyond.flags.{prefix}.{part}",
-            rates[part],
-            data,
-            baseline=rates[f"{part}_by_chance"],
-            draws=n_draws,
-            spread=by_draw[part].quantile([0.1, 0.9]),
-        )
-    after, before = by_draw.theta_after, by_draw.theta_before
-    ledger.record_draws(f"beyond.flags.{prefix}.theta", after, data, baseline=before)
-
-# %% [markdown]
-# The flags on the frozen step find {value}`beyond.flags.traffic.recall | .1%` of the failures, and
-# {value}`beyond.flags.traffic.precision | .1%` of the flagged folds failed. {verdict}`beyond.flags.traffic.recall`
-# {verdict}`beyond.flags.traffic.precision` The largest parameter error of a draw's 60 folds falls from
-# {value}`beyond.flags.traffic.theta baseline` to {value}`beyond.flags.traffic.theta` standard errors once the flagged folds are
-# refitted. {verdict}`beyond.flags.traffic.theta`
-#
-# Even the loss of the rung that does nothing can be corrected. The *difference estimator* refits a few random folds exactly and adds
-# the mean difference. It is unbiased for the loss of full exact cross-validation, and has an error bar. Does a 95 % interval
-# hold the exact loss 95 % of the time? We know that loss, so we draw 20 exact folds again and again:
+# A gradient tells [which folds not to trust](10_which_folds.ipynb). And even the loss of the rung that does nothing can be
+# corrected. The *difference estimator* refits a few random folds exactly and adds the mean difference. It is unbiased for
+# the loss of full exact cross-validation, and has an error bar. Does a 95 % interval hold the exact loss 95 % of the time? We
+# know that loss, so we draw 20 exact folds again and again:
 
 # %% tags=["hide-input"]
 n_sets = 200 if quick else 1000
@@ -459,9 +386,8 @@ over_ij.groupby("size").median().rename_axis("length of the series").round(1)
 # %% tags=["remove-cell"]
 for size, own in over_ij.groupby("size"):
     for ratio in ("exact_over_ij", "ns_over_ij"):
-        name = f"beyond.today.{ratio}.{size}"
-        ledger.record_draws(name, own[ratio, "total"], data)
-        ledger.record_draws(f"{name}.net", own[ratio, "net"], data)
+        columns = own[ratio].rename(columns={"total": size, "net": f"{size}.net"})
+        ledger.record_table(f"beyond.today.{ratio}", columns, data)
 whole = times[times["size"].eq(50_400) & times.rung.eq("exact") & times.kind.eq("iid")]
 ledger.record_draws("beyond.today.exact_seconds", whole.total, data)
 
@@ -606,8 +532,7 @@ pd.DataFrame(
 # - They do not show that the IJ is needed: doing nothing comes close to all of them.
 # - The paper's gap in time was its implementation's. Compiled and warm-started, exact refits of 1,000 folds take seconds,
 #   and {value}`beyond.today.exact_over_ij.50400` times as long as the IJ on the whole series.
-# - An error bar from 20 exact folds holds the exact loss about as often as it should, except from the Newton step. Flags find
-#   the folds that a step gets wrong.
+# - An error bar from 20 exact folds holds the exact loss about as often as it should, except from the Newton step.
 #
 # **Which method when**, by this chapter:
 #

@@ -20,10 +20,8 @@ seed = 0
 import autograd.numpy as np
 import jax
 import jax.numpy as jnp
-import torch
 from acvbook import ledger
 from acvbook.studies import own_model
-from acvbook.studies.records import record_nearer
 
 import acvlib as acv
 from acvlib.inference import chain
@@ -153,7 +151,6 @@ errors.median().to_frame("median parameter error (SE)").round(4)
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
 ledger.record_table("beyond.ladder.showers", errors, nothing=none)
-record_nearer("beyond.ladder.showers", errors, draws=n_draws)
 over = errors.frozen_newton / none
 ledger.record_draws("beyond.byo.frozen_over_none", over, baseline=none / none)
 ledger.record("beyond.byo.lines", own_model.source_lines(Showers))
@@ -206,10 +203,13 @@ def kalman(values):
 n_values = {"quick": 300, "paper": 1_000}[scale]
 level = np.cumsum(0.3 * rng.standard_normal(n_values))
 values = level + rng.standard_normal(n_values)
-levels, compiling = own_model.made(lambda: kalman(values))
+levels = kalman(values)
 fit = acv.fit(levels)
 rungs = acv.ladder(fit, acv.folds.k_fold(n_values, 20))
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
+
+# %% tags=["remove-cell"]
+ledger.record("beyond.byo.jax.lines", own_model.source_lines(kalman))
 
 # %% [markdown]
 # `from_jax` takes two functions, how many sites there are, and a place to start, an array or any tree of arrays. At the start it
@@ -217,77 +217,12 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 # in single precision, or gives a site the loss of another; the precision of the rest of your process stays as it is.
 #
 # One series is one draw: where the IJ stands no nearer to the refit than *no adjustment*, do not use it for this model. The
-# seconds of the table include compiling, as each rung is the first to ask for something. The same filter by autograd gives the same gradient and Hessian. How long do both take?
-
-# %% tags=["hide-input"]
-by_autograd = own_model.KalmanLoop(values)
-beside = own_model.beside(levels, by_autograd, levels.initial_params())
-beside.round(6)
-
-# %% tags=["remove-cell"]
-seconds = beside.seconds
-ledger.record("beyond.byo.jax.lines", own_model.source_lines(kalman))
-ledger.record("beyond.byo.jax.speed", seconds.autograd / seconds.ours)
-ledger.record("beyond.byo.jax.compiling", compiling)
-ledger.record("beyond.byo.jax.difference", beside.difference.ours)
-
-# %% [markdown]
-# One gradient and one Hessian of {value}`beyond.byo.jax.lines` lines in JAX are
-# {value}`beyond.byo.jax.speed` times as fast as by autograd, {verdict}`beyond.byo.jax.speed`
-# {verdict}`beyond.byo.jax.lines` and differ by {value}`beyond.byo.jax.difference` of their size.
-# {verdict}`beyond.byo.jax.difference` Compiling them takes
-# {value}`beyond.byo.jax.compiling` seconds, once a model: for few evaluations of a short series autograd is as quick.
+# seconds of the table include compiling, as each rung is the first to ask for something.
 #
-# ## In PyTorch
+# These are {value}`beyond.byo.jax.lines` lines. {verdict}`beyond.byo.jax.lines` To compile
+# them takes seconds, once a model: for few evaluations of a short series autograd is as quick.
 #
-# `from_torch` is the same for functions of tensors, in double precision. Nothing is compiled, and there is no fast loop over time; a
-# network or any formula over all sites at once is at home here. A dose and its response, with the four
-# parameters as a dictionary, as those of a network are:
-
-
-# %%
-def dose_response(dose, response):
-    dose, response = torch.tensor(dose), torch.tensor(response)
-
-    def losses(params, sites):
-        rise = torch.sigmoid(params["steepness"] * (dose[sites] - params["middle"]))
-        error = response[sites] - params["top"] * rise
-        return error**2 / torch.exp(params["noise"]) / 2 + params["noise"] / 2
-
-    def loss(params, weights):
-        return weights @ losses(params, slice(None)) + params["steepness"] ** 2 / 20
-
-    start = {"top": 1.0, "steepness": 1.0, "middle": 0.0, "noise": 0.0}
-    return acv.from_torch(loss, losses, len(dose), start)
-
-
-def draw_doses(rng):
-    dose = rng.uniform(-3, 3, 200)
-    return dose_response(dose, 2 / (1 + np.exp(-2 * dose)) + 0.3 * rng.standard_normal(200))
-
-
-curve = draw_doses(rng)
-fit = acv.fit(curve)
-print(
-    *(f"{name} {value:.3f}" for name, value in curve.unpack(fit.params).items()), sep=", "
-)
-rungs = acv.ladder(fit, acv.folds.k_fold(200, 20))
-acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
-
-# %%
-errors = own_model.theta_errors(draw_doses, n_draws, rng)
-errors.median().to_frame("median parameter error (SE)").round(4)
-
-# %% tags=["remove-cell"]
-none = errors.no_adjustment
-ledger.record("beyond.byo.torch.lines", own_model.source_lines(dose_response))
-over = errors.frozen_newton / none
-ledger.record_draws("beyond.byo.torch.frozen_over_none", over, baseline=none / none)
-
-# %% [markdown]
-# One frozen step leaves {value}`beyond.byo.torch.frozen_over_none | .1%` of the error of doing nothing here,
-# {verdict}`beyond.byo.torch.frozen_over_none` from {value}`beyond.byo.torch.lines` lines. {verdict}`beyond.byo.torch.lines`
-#
+# `from_torch` is the same for functions of tensors: [a model in PyTorch](00_front_doors.ipynb) has a dose and its response.
 # Hessians are formed in both: a model may have some thousand parameters.
 #
 # ## What your model has to keep

@@ -137,30 +137,8 @@ for name, kind in (("logistic", ""), ("tenfold", "ten_")):
 # Sherman and Morrison the Newton step is the jackknife's divided by $1 - \kappa_n\, x_n^\top H^{-1} x_n$. What is taken from 1
 # there, the *leverage*, is all that the jackknife leaves out. It is why the jackknife sits below: it moves too little. The
 # frozen step divides the jackknife's by $1 - 1/N$ for all rows, a leverage of $1/N$.
-#
-# ## What it is for: choosing a penalty
-# One data set, a path of ridge penalties, the mean log loss by each rung and on new rows.
-
-# %% tags=["hide-input"]
-penalties = np.geomspace(0.1, 1000, 17 if paper else 9)
-path = glm_errors.penalty_path(penalties, n, dim, n_test, rng)
-path.idxmin().rename("penalty chosen").to_frame().T.round(2)
-
-# %% tags=["remove-output"]
-fig, ax = figures.subplots(figsize=(6, 4))
-figures.estimates_against(ax, path, "mean log loss", logy=False)
-fig.legend(loc="outside upper center", ncols=3)
-figures.save(fig, "glm_path")
 
 # %% [markdown]
-# ```{figure} figures/glm_path.svg
-# :name: fig-glm-path
-# :alt: Five curves of log loss against the penalty; the training error rises throughout, the others have a minimum.
-# Log loss along the path. The training error rises with the penalty and would choose none at all. The jackknife sees
-# the minimum, and is the more optimistic the weaker the penalty, as leverages are larger there. The Newton step lies on
-# exact leave-one-out.
-# ```
-#
 # ## Claim: an order of magnitude faster than exact leave-one-out
 # Figure 2 of the paper. Exact leave-one-out here is done properly, all folds at all sizes, and also well: from each
 # fold's Newton step by chord steps, with all folds' gradients in two matrix products. Ratios are of one run. The smallest

@@ -19,7 +19,7 @@
 # A tract is left out in style B of the paper: its count, its class and its edges are dropped from the fit. It is then
 # scored by $-\log p(x_t \mid x_{-t}; \hat\theta(w_t))$, the probability of its count given all others *on the whole
 # map*, its own class and edges back in place. The authors' published program reads the double sum and the score in
-# the same way. Another reading of the score is measured below.
+# the same way.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -29,7 +29,7 @@ seed = 1
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import calibration, ladders, mrf
+from acvbook.studies import ladders, mrf
 from acvbook.studies.records import record_nearer
 
 import acvlib as acv
@@ -158,7 +158,9 @@ for beta in betas:
 # Strong coupling is harder. At $\beta = 0.8$ the differences correlate by {value}`beyond.moves.mrf.june.80`,
 # and the parameters are {value}`ghosh.fig3.june.80.theta` standard errors off where the baseline's are
 # {value}`ghosh.fig3.june.80.theta baseline`. In the worst fold the IJ errs by {value}`ghosh.fig3.june.80.theta_max`
-# standard errors, more than the {value}`ghosh.fig3.june.80.theta_max baseline` of the baseline's worst.
+# standard errors, more than the {value}`ghosh.fig3.june.80.theta_max baseline` of the baseline's worst. Where a patch of
+# tracts is undecided together, leaving one out may tip the whole patch: no derivative at full weight can tell how far.
+# {verdict}`ghosh.fig3.june.80.worst`
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 4, figsize=(11, 3.9), sharey=True)
@@ -188,16 +190,8 @@ figures.save(fig, "mrf_ladder", june)
 theta = ladders.theta_table(fields[0.4].results)
 ledger.record_table("beyond.ladder.mrf", theta.median(), june)
 record_nearer("beyond.ladder.mrf", theta, june)
-gap = abs(fields[0.8].results[ij].fold_losses - fields[0.8].results["exact"].fold_losses)
-where = mrf.with_neighbours(june.edges, folds.omitted.sites[np.argsort(-gap)[:10]])
-ledger.record("ghosh.fig3.where", where, june)
 
 # %% [markdown]
-# ## Where do they differ most?
-# Of the ten tracts where the IJ errs most at β = 0.8 {value}`ghosh.fig3.where` have another of the ten as a neighbour. Where a
-# patch of tracts is undecided together, leaving one out may tip the whole patch: no derivative at full weight can
-# tell how far. {verdict}`ghosh.fig3.june.80.worst`
-#
 # ## Claim: much faster than exact
 # The paper says that approximate cross-validation (ACV) is "orders of magnitude faster than exact CV"; the times are
 # bars of its figure, not numbers. Faster than which exact CV? The authors' published program continues EM from
@@ -351,156 +345,6 @@ figures.save(fig, "mrf_others", may)
 # standard errors, the baseline's {value}`ghosh.fig3.may.theta baseline`. With so few areas each one matters more:
 # there the numbers are {value}`ghosh.fig3.toy.theta` and {value}`ghosh.fig3.toy.theta baseline`.
 #
-# ## More than one tract a fold
-# Neighbours are alike, so a tract is easily predicted from next door. Spatial cross-validation asks the harder question
-# and leaves out a ball around a tract, or a whole region. The paper leaves out one tract at a time; here are both.
-
-# %%
-more = mrf.balls(june, 0.4, every=1 if paper else 48)
-parts = mrf.regions(june, 0.4, 12 if paper else 6, n_draws, rng)
-columns = ["loss", "relative_error", "correlation", "theta", "theta_max"]
-larger = mrf.errors(more).rename_axis(["folds", "rung"])
-larger[columns].round(5)
-
-# %% [markdown]
-# Regions depend on where they start. These are medians over random partitions of the city:
-
-# %%
-mrf.errors(parts).groupby(level="rung", sort=False).median()[columns].round(5)
-
-# %% [markdown]
-# The larger the fold, the less the IJ gains over the baseline: with balls of radius 1 its median error is
-# {value}`beyond.ladder.mrf.ball1.infinitesimal_jackknife` standard errors against
-# {value}`beyond.ladder.mrf.ball1.no_adjustment`, with regions
-# {value}`beyond.ladder.mrf.regions.infinitesimal_jackknife` against {value}`beyond.ladder.mrf.regions.no_adjustment`.
-# One frozen step there leaves {value}`beyond.ladder.mrf.regions.frozen_newton`, one Newton step
-# {value}`beyond.ladder.mrf.regions.newton_step`. {verdict}`beyond.ladder.mrf.regions.frozen_beats_none`
-
-# %% tags=["remove-cell"]
-for name, runs in zip(("ball1", "ball2"), more.values(), strict=True):
-    theta, name = ladders.theta_table(runs.results), f"beyond.ladder.mrf.{name}"
-    ledger.record_table(name, theta.median(), june)
-    record_nearer(name, theta, june)
-drawn = {draw: ladders.theta_table(runs.results) for draw, runs in parts.items()}
-theta, name = pd.concat(drawn), "beyond.ladder.mrf.regions"
-ledger.record_table(name, theta.groupby(level=0).median(), june)
-record_nearer(name, theta, june, sets=theta.index.get_level_values(0))
-
-# %% [markdown]
-# ## Two things that had to be decided
-# **What a held-out loss is.** The other reading of style B takes the difference of the two log-likelihoods, with and
-# without the tract, each with its own $\log Z(\beta, w)$. It scores a tract together with its place on the map. We take
-# the first, as the authors' program does.
-
-# %% tags=["remove-cell"]
-field = fields[0.4]
-readings = {
-    "whole_map": field.results["exact"].loss,
-    "difference": mrf.difference_loss(field),
-}
-ledger.record_table("ghosh.fig3.reading", pd.Series(readings), june)
-
-# %% [markdown]
-# At $\beta = 0.4$ the readings differ by more than any rung errs: {value}`ghosh.fig3.reading.whole_map` against
-# {value}`ghosh.fig3.reading.difference` nats.
-#
-# **What is left out of the fit.** Under style A a tract loses its count and keeps its class and edges. The refits
-# differ.
-
-# %% tags=["remove-cell"]
-kept = acv.weighting.keep_latents
-style_a = mrf.every_rung(june, 0.4, folds, mrf.RUNGS[-1:], kept).results["exact"]
-exact_b = field.results["exact"]
-gap = field.fit.standard_errors_between(style_a.params, exact_b.params)
-styles = {"median": np.median(gap), "max": gap.max()}
-ledger.record_table("ghosh.fig3.styles", pd.Series(styles), june)
-
-# %% [markdown]
-# The refits of the two styles are {value}`ghosh.fig3.styles.median` standard errors apart in the median fold, at most
-# {value}`ghosh.fig3.styles.max`.
-#
-# ## Which tracts not to trust, and a calibrated mean
-# A gradient tells which folds of the IJ are off by more than a limit, here 0.05 standard errors of the parameters or
-# standard deviations of the fold losses. Refit only those folds. How good are these flags? All exact refits are at
-# hand, at the hardest coupling, $\beta = 0.8$: the table compares the flags with the folds that are really off by
-# more than the limit, and with as many flags on random folds.
-
-# %%
-field, limit = fields[0.8], 0.05
-exact, jackknife = field.results["exact"], field.results[ij]
-check = acv.check_result(jackknife, limit=limit)
-failed = calibration.failures(exact, jackknife, limit)
-flags = calibration.flag_rates(failed, check.unreliable)
-refitted = acv.refit_unreliable(jackknife, check)
-flags.to_frame("flags").T.round(3)
-
-# %%
-results = (field.results[none], jackknife, refitted)
-left = [acv.theta_errors(exact, result).max() for result in results]
-names = ["no adjustment", "IJ", "IJ, flagged folds refitted"]
-pd.Series(left, names, name="largest parameter error").to_frame().T.round(4)
-
-# %% tags=["remove-cell"]
-name = "beyond.flags.mrf"
-by_chance = flags.filter(like="_by_chance").rename(lambda rate: rate.split("_")[0])
-ledger.record_table(name, flags[["recall", "precision"]], june, by_chance)
-ledger.record_table(name, flags[["flagged", "failed"]].astype(int), june)
-ledger.record(f"{name}.theta", left[2], june, baseline=left[0])
-
-# %% [markdown]
-# {verdict}`beyond.flags.mrf.recall` {verdict}`beyond.flags.mrf.precision` {verdict}`beyond.flags.mrf.theta`
-#
-# Of {value}`beyond.flags.mrf.failed` folds that are off by more than the limit the flags find
-# {value}`beyond.flags.mrf.recall | .1%`, and of {value}`beyond.flags.mrf.flagged` flagged folds
-# {value}`beyond.flags.mrf.precision | .1%` are really off. After their refits the largest parameter error left is
-# {value}`beyond.flags.mrf.theta` standard errors.
-#
-# The second offer is an unbiased mean. A few random exact folds correct that of any rung, and come with a standard
-# error. Does the interval of 95 % (Student's $t$) hold full exact CV in 95 % of the draws? Each draw takes its exact folds anew. `coverage`
-# is the share of draws whose interval has full exact CV in it; `narrower` is the standard error over that of the mean
-# of the same exact folds alone, in the median draw.
-
-# %%
-n_exact = (20, 80) if paper else (6,)
-coverage = mrf.coverage({beta: fields[beta] for beta in (0.4, 0.8)}, n_exact, 500, rng)
-coverage.round(4)
-
-# %% tags=["remove-cell"]
-name, few, many = "beyond.calibrate.mrf", n_exact[0], n_exact[-1]
-cells = {"": ("coverage", 0.8, few), ".40": ("coverage", 0.4, few)}
-cells |= {".more": ("coverage", 0.8, many), ".narrower": ("narrower", 0.8, few)}
-for part, (what, *row) in cells.items():
-    ours, base = (coverage.loc[tuple(row), (rung, what)] for rung in (ij, none))
-    ledger.record(f"{name}{part}", ours, june, baseline=base, draws=500)
-
-# %% [markdown]
-# {verdict}`beyond.calibrate.mrf` {verdict}`beyond.calibrate.mrf.40`
-#
-# It does not quite. The interval around the IJ's estimate covers exact CV in {value}`beyond.calibrate.mrf.40 | .1%`
-# of {value}`beyond.calibrate.mrf.40 draws` draws at $\beta = 0.4$, and in {value}`beyond.calibrate.mrf | .1%` at
-# $\beta = 0.8$. The errors of every rung are large in few tracts, and a draw that misses these has too short an
-# interval. More exact folds help: with the largest number in the table it is {value}`beyond.calibrate.mrf.more | .1%` at
-# $\beta = 0.8$. The standard error is small in any case, {value}`beyond.calibrate.mrf.narrower | .1%` of that of the
-# exact folds alone; around the baseline it is {value}`beyond.calibrate.mrf.narrower baseline | .1%`.
-#
-# ## Your own map
-# Any GeoDataFrame of polygons with a column of counts will do, with a column of exposure if rates are per
-# head. Areas that share a point of their borders are neighbours; `contiguity="rook"` asks for a stretch.
-#
-# ```python
-# from acvlib.models.mrf.areas import neighbours
-#
-# areas = geopandas.read_file("districts.geojson")
-# settings = {"coupling": 0.6, "exposure": areas["people"]}
-# model = acv.models.HiddenMRF(areas["incidents"], neighbours(areas), **settings)
-# fit = acv.fit(model)
-# cv = acv.infinitesimal_jackknife(fit, acv.folds.leave_one_out(model.n_sites))
-# areas.plot(cv.pointwise, legend=True)
-# ```
-#
-# The price of exact sums is exponential in the width of the map. This city, with its parks and rivers, has width
-# {value}`ghosh.fig3.width`. A map that is too wide is refused, with the width and the memory it would take.
-#
 # ## What to take away
 # - The jackknife carries over from chains to maps. With one tract left out it follows what the exact refit moves, at
 #   every coupling that we tried, best at weak coupling. The paper's own measure, the scatter of losses, hardly shows
@@ -509,8 +353,11 @@ for part, (what, *row) in cells.items():
 #   sums over the map once for each tract. A better exact CV is only {value}`ghosh.fig3.time.exact_over_acv` times as
 #   slow as the IJ when scoring is counted, and {value}`ghosh.fig3.time.exact_over_acv_net` times when it is not.
 # - **Which method when.** To compare couplings, *no adjustment* chose as exact CV did here, though its losses are too
-#   low. With one tract left out and weak coupling, the *IJ* is enough. With strong coupling, balls or regions, take a
-#   step of the fold's own. One *frozen step* makes the whole {value}`ghosh.fig3.time.frozen_over_acv` times as slow
-#   as the IJ, one *Newton step* {value}`ghosh.fig3.time.newton_over_acv` times: with two parameters a Hessian is
-#   cheap, so take the *Newton step*. Refit the folds that are flagged. On a map of this size *exact* CV is within
-#   reach, too: where one run decides, take it.
+#   low. With one tract left out and weak coupling, the *IJ* is enough. With strong coupling, or [larger
+#   folds](17_which_rung.ipynb), take a step of the fold's own. One *frozen step* makes the whole
+#   {value}`ghosh.fig3.time.frozen_over_acv` times as slow as the IJ, one *Newton step*
+#   {value}`ghosh.fig3.time.newton_over_acv` times: with two parameters a Hessian is cheap, so take the *Newton step*.
+#   Refit the folds [that are flagged](10_which_folds.ipynb). On a map of this size *exact* CV is within reach, too: where
+#   one run decides, take it.
+# - [Your own map](00_front_doors.ipynb) needs a column of counts and polygons. The price of exact sums is exponential in its width;
+#   this city, with its parks and rivers, has width {value}`ghosh.fig3.width`. A map that is too wide is refused.

@@ -26,13 +26,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, neural
-from acvbook.studies import (
-    crf_epochs,
-    feature_crf,
-    hidden_labels,
-    inexact,
-    ladders,
-)
+from acvbook.studies import crf_epochs, hidden_labels, inexact, ladders
 
 import acvlib as acv
 
@@ -77,21 +71,7 @@ training = (
 )
 emissions = {name: neural.encoded(text, training) for name, text in texts.items()}
 
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 3.4))
-for ax, name in zip(axes, names):
-    figures.training_losses(ax, emissions[name].history).set_title(names[name])
-axes[0].legend()
-figures.save(fig, "crf_training", texts["conll"])
-
 # %% [markdown]
-# ```{figure} figures/crf_training.svg
-# :name: fig-crf-training
-# :alt: Two panels; the training loss falls steadily, the validation loss flattens and turns up; a ring marks its minimum.
-# Losses of the whole network by epoch. Look for the gap: validation turns where training still falls, and the ring marks the
-# epoch that is kept.
-# ```
-#
 # Entities on the test set, counted by `seqeval`: one is found when its type and both its ends are right.
 
 # %%
@@ -102,7 +82,7 @@ models = {
 found = {}
 for name, e in emissions.items():
     predicted = models[name].predict(e.crf, e.scores["test"])
-    found[names[name]] = feature_crf.entity_scores(
+    found[names[name]] = crf_epochs.entity_scores(
         e.tags["test"], predicted, texts[name].tags
     )
 pd.concat(found).round(3)
@@ -150,9 +130,7 @@ print(f"{len(study.folds):,} refits, of which {study.unconverged} did not conver
 # ## Figure 2: held-out probabilities
 # **The paper's claim.** At each epoch, even an early one, the points $p(z_n \mid x_n)$ lie close to the diagonal, exact CV
 # against IJ. *Exact* here is what the paper's Equation 6 says: the optimum without sentence $n$, converged to a Newton
-# decrement of $10^{-6}$. As the objective is convex, it does not matter where a refit starts. The ledger checks that: refits
-# that Newton's method continues from the four epochs differ by {value}`ghosh.fig2.conll.disagreement` standard errors at
-# most.
+# decrement of $10^{-6}$. As the objective is convex, it does not matter where a refit starts.
 
 # %%
 every = (0, 1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 36, 42, 48, 54, 60)
@@ -207,8 +185,7 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # probability, and a sentence that is left in gives its own labels too much. To take away the second error alone gains nothing.
 #
 # Which sentences are left out matters: after one epoch the middle eight tenths of the sets' correlations lie between
-# {value}`ghosh.fig2.conll.epoch1 low | .3f` and {value}`ghosh.fig2.conll.epoch1 high | .3f`. The order of the layer's batches
-# does not: two other orders move the median by {value}`ghosh.fig2.conll.orders` at most. The learning rate of the layer matters
+# {value}`ghosh.fig2.conll.epoch1 low | .3f` and {value}`ghosh.fig2.conll.epoch1 high | .3f`. The learning rate of the layer matters
 # most, and it is not given in the paper. With ten times Adam's default, 0.01, the correlation after one epoch is
 # {value}`ghosh.fig2.conll.faster.epoch1 | .4f`, and {value}`ghosh.fig2.conll.faster.epoch1 baseline | .4f` for doing nothing: the
 # points lie closer to the diagonal, and say as little about the IJ.
@@ -245,9 +222,6 @@ for name, text in texts.items():
     moves = paths[name].moves.unstack("rung")[ij].unstack("epoch")
     endings = {epoch: f"epoch{epoch}.moves" for epoch in epochs}
     ledger.record_table(id, moves, text, names=endings)
-    for epoch in (1, 60):
-        away = own.full.standard_errors_between(own.iterates[epoch], own.full.params)
-        ledger.record(f"{id}.distance{epoch}", away, text)
     ledger.record(f"{id}.unconverged", own.unconverged, text, draws=len(own.draws))
 
 # %% tags=["remove-cell"]
@@ -256,12 +230,12 @@ for name, text in texts.items():
     ledger.record_draws(f"{id}.differences", at.xs(ij, level="rung").differences, text)
     gains = [crf_epochs.gains(at, "theta_error", rung) for rung in (ij, none)]
     ledger.record_draws(f"{id}.theta_ij", gains[0], text, baseline=gains[1])
-    ledger.record_draws(f"{id}.theta_none", at.theta_error.unstack("rung")[none], text)
-apart = crf_epochs.disagreement(study, epochs, 2)
-ledger.record(f"{fig2}.disagreement", apart, conll)
+moved = optima["conll"].theta_error.unstack("rung")[none]
+ledger.record_draws(f"{fig2}.optimum.theta_none", moved, conll)
+for epoch in (1, 60):
+    away = study.full.standard_errors_between(study.iterates[epoch], study.full.params)
+    ledger.record(f"{fig2}.distance{epoch}", away, conll)
 start = emissions["conll"].crf
-orders = crf_epochs.other_orders(study, start, epochs, rng)
-ledger.record(f"{fig2}.orders", orders, conll)
 faster, _ = crf_epochs.adam_epochs(study.model, start, 1, rng, learning_rate=0.01)
 crf_epochs.record(f"{fig2}.faster.epoch1", crf_epochs.by_draw(study, faster[1]), conll)
 
@@ -568,90 +542,6 @@ for name, text in texts.items():
     ledger.record(f"ghosh.alg4.{name}.unconverged", int(stuck), text)
 
 # %% [markdown]
-# ## Without a network: features made by hand
-# What most people type is a linear CRF over sparse features: the word, its first and last letters, its shape, the same of its
-# neighbours. `acv.FeatureCRF` takes them as `sklearn-crfsuite` does, and its scores are $\mathrm{score}_t(z) = \sum_a
-# x_{ta} W_{az}$, with a weight for each attribute and label that occur together. Now the scores are fitted too, and a
-# fold refits all of it. The entities that such taggers find in the test sets, fitted to the same sentences as the networks:
-
-# %% tags=["hide-input"]
-found, taggers = {}, {}
-for name, text in texts.items():
-    model, full = taggers[name] = feature_crf.tagger(text)
-    predicted = feature_crf.tagged(model, full, text.test, text.tags)
-    found[names[name]] = feature_crf.entity_scores(
-        emissions[name].tags["test"], predicted, text.tags
-    )
-pd.concat(found).round(3)
-
-# %% [markdown]
-# F1 is {value}`beyond.features.conll.f1` on CoNLL-2003, where the network has {value}`ghosh.fig2.conll.f1`, and
-# {value}`beyond.features.wnut.f1` on WNUT-17, where it has {value}`ghosh.fig2.wnut.f1`. Cross-validation is another matter. The
-# layer above had {given}`99` parameters on scores that never change. Here there are {value}`beyond.features.conll.parameters | ,.0f` of
-# them for all of CoNLL-2003, and most weights see a few words only: the model has nearly learnt its sentences by heart. On its
-# first {given}`1500` sentences (200 at quick scale), 20 draws of sentences, left out one by one:
-
-# %% tags=["hide-input"]
-some = texts["conll"].head(1500 if paper else 200, 1, 1)
-by_hand = feature_crf.study(some, n_draws, 4, rng)
-compared = hidden_labels.ratios(by_hand.results, by_hand.draws)
-means = feature_crf.mean_losses(by_hand)
-hidden_labels.summary(by_hand.results).assign(mean_loss=means.mean()).round(4)
-
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
-tried = [none, ij, "newton_step"]
-table = hidden_labels.table(by_hand.results)
-figures.hidden_label_errors(axes[0], table, tried)
-axes[0].set_xlabel("exact held-out loss of the sentence (nats)")
-others = [by_hand.results[name] for name in tried]
-figures.differences(axes[1], by_hand.results["exact"], *others)
-axes[0].legend()
-figures.save(fig, "crf_features", texts["conll"])
-
-# %% [markdown]
-# ```{figure} figures/crf_features.svg
-# :name: fig-crf-features
-# :alt: Left, parameter errors of three rungs by held-out loss; right, how far each rung moves a sentence's loss, against exact.
-# A CRF over hand-made features, one sentence a fold. Left, the error of each rung's parameters. Right, how far a rung moves the
-# sentence's loss from that of doing nothing, against how far exact CV does. Look at how far below the diagonal the jackknife
-# stays, and how much of that a Newton step makes up for. {verdict}`beyond.features`
-# ```
-#
-# Doing nothing now fails by the loss itself: a left-out sentence seems to cost {value}`beyond.features.conll.none_over_exact` of
-# what it does cost (median over draws of sentences). The IJ comes to {value}`beyond.features.conll.ij_over_exact` of it and the
-# Newton step to {value}`beyond.features.conll.newton_over_exact`. Their parameter errors are
-# {value}`beyond.features.conll.theta.ij_over_none` and {value}`beyond.features.conll.theta.newton_over_none` of those of doing
-# nothing, their errors of the loss {value}`beyond.features.conll.loss.ij_over_none` and
-# {value}`beyond.features.conll.loss.newton_over_none`.
-#
-# There is no matrix of so many parameters. All rungs solve by conjugate gradients, with products of the Hessian that cost less
-# than a gradient each, and a preconditioner made of the few directions in which fitted sentences are uncertain. A fit by
-# `sklearn-crfsuite` takes {value}`beyond.features.conll.refit_over_ij` times as long as a fold of the IJ here, and its marginals,
-# read by `acv.from_crfsuite`, are ours to {value}`beyond.features.conll.crfsuite | .0e`.
-
-# %% tags=["remove-cell"]
-hand = "beyond.features"
-for name, text in texts.items():
-    ledger.record(f"{hand}.{name}.f1", found[names[name]].F1["micro avg"], text)
-ledger.record(f"{hand}.conll.parameters", taggers["conll"][0].n_params, texts["conll"])
-beside = feature_crf.beside_crfsuite(by_hand, some)
-ledger.record(f"{hand}.conll.crfsuite", beside["marginals"], some)
-ledger.record(f"{hand}.conll.refit_over_ij", beside["refit_over_ij"], some)
-stuck = (~by_hand.results["exact"].diagnostics["converged"]).sum()
-ledger.record(f"{hand}.conll.unconverged", int(stuck), some)
-
-# %% tags=["remove-cell"]
-shares = means.div(means.exact, axis=0)
-over = {none: "none_over_exact", ij: "ij_over_exact", "newton_step": "newton_over_exact"}
-ledger.record_table(f"{hand}.conll", shares, some, names=over)
-for measure in ("theta", "loss"):
-    over = {f"{measure}.{rung}": f"{measure}.{rung}_over_none" for rung in ("ij", "newton")}
-    ledger.record_table(
-        f"{hand}.conll", compared[[*over]], some, compared[f"{measure}.none"], over
-    )
-
-# %% [markdown]
 # ## What to take away
 # - Stopping early costs more than leaving out a sentence. A scatter of held-out probabilities near the diagonal is no evidence
 #   that the jackknife works: the baseline's lies there too. Compare it with doing nothing.
@@ -665,7 +555,5 @@ for measure in ("theta", "loss"):
 # - To hide single labels within sentences, the paper's Algorithm 4 works, with weights that are linear as printed. One frozen
 #   step takes the same move without any path; refit exactly the folds that the check flags. With a tenth of the labels hidden
 #   no step is to be relied on, least of all in a small set of sentences.
-# - A CRF over sparse features is nearly fitted by heart. There doing nothing is wrong about the loss itself: take a Newton step,
-#   or refit exactly.
 # - *The Newton step* needs a Hessian a fold, and at a tenth of the labels it does hardly better than the frozen step. *Exact* CV is
 #   within reach here, and is what remains where a fold takes away the only sentence or label of its kind.

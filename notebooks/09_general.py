@@ -317,12 +317,12 @@ for kind, slopes_ in by_size.items():
     corollary = kind in ("hinge", "contrastive")
     id = f"zhu.svm.rate.{kind}" if corollary else f"zhu.thm.{kind}.points"
     record_rungs(id, slopes_[METHODS])
-    if kind == "supervised":
-        ledger.record_table(f"zhu.thm.{kind}.theta", slopes_[["theta as_printed"]], names={"theta as_printed": "as_printed"})
     record_rungs(f"zhu.thm.{kind}", slopes_.filter(["no_adjustment", "eq_17"]))
 for kind, table in bounds.items():
     record_rungs(f"zhu.thm.{kind}.over_bound", table[METHODS])
 record_rungs("zhu.thm.shares", shares[METHODS])
+theta = by_size["supervised"]["theta as_printed"]
+ledger.record_draws("zhu.thm.supervised.theta.as_printed", theta)
 
 # %% [markdown]
 # For the SVM and for contrastive learning the rates over the number of points, jackknife: {value}`zhu.svm.rate.hinge.infinitesimal_jackknife | .2f`

@@ -33,7 +33,7 @@ seed = 0
 import numpy as np
 import pandas as pd
 from acvbook import figures, ledger, tables
-from acvbook.studies import fold_sizes, self_check
+from acvbook.studies import self_check
 
 ledger.begin("10_which_folds", scale, seed)
 paper = scale == "paper"
@@ -110,59 +110,11 @@ figures.save(fig, "self_check")
 # diagonal are proved bounds, which needed no gradient. {verdict}`beyond.check`
 # ```
 #
-# ## With scikit-learn
-# `approx_cross_validate` checks what it returns and refits what it cannot trust. Splits along time are hard for any
-# approximation, as the first training set holds few of the rows that the full fit saw:
-
-# %%
-splits = {draw: self_check.time_splits(r) for draw, r in enumerate(rng.spawn(n_draws))}
-splits[0].assign(mean=splits[0].mean(axis=1)).round(3)
-
-# %% [markdown]
-# That is one data set. Over {value}`beyond.check.splits draws` of them the largest gap to scikit-learn's scores is
-# {value}`beyond.check.splits` (median), and {value}`beyond.check.splits baseline` where the check is ignored.
-# {verdict}`beyond.check.splits`
-
-# %% tags=["remove-cell"]
-gaps = {
-    way: [
-        (table.loc[way] - table.loc["scikit-learn"]).abs().max()
-        for table in splits.values()
-    ]
-    for way in ("refit", "ignore")
-}
-ledger.record_draws("beyond.check.splits", gaps["refit"], baseline=gaps["ignore"])
-
-# %% [markdown]
-# (move-the-fold-size)=
-# ## Move the fold size
-# How large may a fold be before a step from the full fit goes wrong? Choose a model, move the slider, and read the errors of
-# each method, beside exact refits. First chart: how far a fold's parameters are from the refit's, in standard errors of the full fit.
-# Second chart: how far the mean loss of its left-out sites is from that by the refit, in nats. Data are simulated. Points are
-# medians over folds and draws, bands hold the middle eight tenths.
-
-# %%
-errors = fold_sizes.errors_by_size(20 if paper else 1, rng)
-fold_sizes.slider(errors)
-
-# %% [markdown]
-# Look for three things.
-#
-# - How fast each curve rises: the larger the fold, the further the refit is from where the step starts.
-# - Where a curve meets the grey one, which does nothing. From there on its method is of no use for that model.
-# - How far apart jackknife and frozen step are where states are hidden. Only the second takes the fold's own gradient, in
-#   which the neighbours of a left-out site have already changed their states.
-
-# %% tags=["hide-input", "hide-output"]
-lost = errors.theta.isna()
-print(f"{lost.mean():.1%} of the errors are left out, as the refit did not converge")
-fold_sizes.medians(errors)
-
-# %% [markdown]
 # ## What to take away
 # - Call `acv.check_result(result)` on any approximate result, and `acv.refit_unreliable(result)` if you want
 #   the bad folds done exactly. `approx_cross_validate` does both unless you tell it otherwise.
-# - If most folds are unreliable, run `acv.exact`. The approximation saves nothing then.
+# - How large a fold may be before a step goes wrong: [which rung is enough](17_which_rung.ipynb), and a toy whose fold
+#   [you can move](one_step.md). If most folds are unreliable, run `acv.exact`. The approximation saves nothing then.
 # - Hidden states can have several optima. The check knows only the one that it is near.
 # - Which method to check: the frozen step or a Newton step. The table by method says how many folds each leaves far from
 #   its refit, and so how many are refitted; no adjustment leaves the most far, and the check finds those too.

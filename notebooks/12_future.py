@@ -76,20 +76,15 @@ table = future.summary(errors, schemes, exact)
 table.round(5)
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 5.4))
-names = ("nothing", "weekly", "ours")
-stay = {name: 1 / (1 + np.exp(schemes[name].params[:, 9])) for name in names}
-refits = data.timestamp[starts[rows]], 1 / (1 + np.exp(exact.params[:, 9]))
-figures.moving_params(axes[0], data.timestamp[starts], stay, refits)
-axes[0].set(ylabel="P(night ends) a step")
-figures.errors_by_price(axes[1], table, exact.seconds)
+fig, ax = figures.subplots(figsize=(5.5, 5.4))
+figures.errors_by_price(ax, table, exact.seconds)
 figures.save(fig, "future", data)
 
 # %% [markdown]
 # ```{figure} figures/future.svg
 # :name: fig-future
-# :alt: Left, a parameter that wanders with the origin, its line through the dots of refits. Right, error against seconds; ours is low and left of refitting each.
-# Left: one parameter at every origin. The line goes through the refits; the weekly steps lag behind. Right: errors against seconds.
+# :alt: Error against seconds, a mark a scheme; ours is low and left of refitting each.
+# Errors against seconds. Low and left is good; the dotted line is the price of a refit at every origin.
 # {verdict}`beyond.lfo.traffic.error` {verdict}`beyond.lfo.traffic.share`
 # ```
 
@@ -99,12 +94,7 @@ records.record_future("beyond.lfo.traffic", drawn, data)
 for name in ("weekly", "psis"):
     ratio = drawn["loss"]["ours"] / drawn["loss"][name]
     ledger.record_draws(f"beyond.lfo.traffic.{name}", ratio, data)
-price = {
-    "psis_refits": schemes["psis"].refits,
-    "speed": table.ahead["ours"],
-    "gradients": future.gradients(series, 2),
-    "gradients_default": future.gradients(series, 16),
-}
+price = {"psis_refits": schemes["psis"].refits, "speed": table.ahead["ours"]}
 for name, value in price.items():
     ledger.record(f"beyond.lfo.traffic.{name}", value, data)
 
@@ -117,40 +107,10 @@ for name, value in price.items():
 # PSIS-LFO's scheme, which wants {value}`beyond.lfo.traffic.psis_refits` refits. (Its target is the mean over the posterior and not
 # the fit's own density; draws without weights differ from the fit by little.)
 #
-# All origins take {value}`beyond.lfo.traffic.speed | .0f` times fewer seconds than refitting each. Beside its refits, with two of
-# them, the whole costs as much as {value}`beyond.lfo.traffic.gradients | .0f` evaluations of $\log p(x)$ with its gradient; with
-# sixteen {value}`beyond.lfo.traffic.gradients_default | .0f`. {verdict}`beyond.lfo.traffic.gradients`
-#
-# ## A recording
-# The long recording of the [chapter on motion capture](07_mocap.ipynb) by an autoregressive HMM of three states: hundreds of parameters, and the second half of
-# the frames as origins. The first half does not know yet all that the second will do. Sampled origins whose refit does not converge are left out of
-# the comparison: nobody knows their score.
-
-# %%
-motion = datasets.load_or_simulate("mocap, long", rng)
-one = future.recording(motion, *((8, 1484) if paper else (4, 1000)), rng)
-every = np.arange(len(one.starts))
-sampled = np.sort(rng.choice(every, 30 if paper else 12, replace=False))
-refitted = future.refitted(one, sampled, 10)
-found = {"nothing": future.doing_nothing(one), "ours": future.in_one_pass(one, 16)}
-gaps = future.errors(one, found, sampled, refitted)
-future.summary(gaps, found, refitted).round(4)
-
-# %%
-converged = int(np.isfinite(refitted.losses).sum())
-print(motion)
-print(f"{one.model.n_params} parameters, {converged} of {len(sampled)} refits converge")
-
-# %% tags=["remove-cell"]
-drawn = future.by_draw(gaps, refitted, 20 if paper else 3, rng)
-records.record_future("beyond.lfo.mocap", drawn, motion)
-ledger.record("beyond.lfo.mocap.speed", refitted.seconds / found["ours"].seconds, motion)
+# All origins take {value}`beyond.lfo.traffic.speed | .0f` times fewer seconds than refitting each. What it costs beside its
+# refits, [benchmarks](benchmarks.md) say.
 
 # %% [markdown]
-# Here doing nothing errs by {value}`beyond.lfo.mocap.error baseline | .0%` of the spread of the scores: the full fit has seen
-# movements that the past does not know. The pass and its refits leave {value}`beyond.lfo.mocap.error | .1%`.
-# {verdict}`beyond.lfo.mocap.error`
-#
 # ## Do this
 # - Judge a model of a series by `acv.leave_future_out(fit, starts)`: all origins for the price of a few refits.
 # - Heed `UnreliableOrigins`: raise `anchors` until it is silent, or look at `errors` and at the origins they belong to.

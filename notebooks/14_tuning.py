@@ -28,8 +28,6 @@ import numpy as np
 from acvbook import datasets, figures, ledger
 from acvbook.studies import tuning
 
-import acvlib as acv
-
 ledger.begin("14_tuning", scale, seed)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
@@ -51,17 +49,12 @@ checks = tuning.checks(first, 5 if paper else 1)
 checks.map("{:.3g}".format)
 
 # %% tags=["remove-cell"]
-loss_gap, gradient_gap = tuning.closed_form(cells, 800 if paper else 200, rng)
 ledger.record("beyond.tune.gradient", checks.error.max(), cells)
 ledger.record("beyond.tune.price", checks.price.max(), cells)
-ledger.record("beyond.tune.ridge.loss", loss_gap, cells)
-ledger.record("beyond.tune.ridge.gradient", gradient_gap, cells)
 
 # %% [markdown]
 # The largest error is {value}`beyond.tune.gradient | .0e`, and the dearest gradient makes a cross-validation
-# {value}`beyond.tune.price | .2f` times as dear. Leave-one-out of ridge regression has a closed form: loss and gradient agree with it to
-# {value}`beyond.tune.ridge.loss | .0e` and {value}`beyond.tune.ridge.gradient | .0e`. {verdict}`beyond.tune.gradient`
-# {verdict}`beyond.tune.price`
+# {value}`beyond.tune.price | .2f` times as dear. {verdict}`beyond.tune.gradient` {verdict}`beyond.tune.price`
 #
 # ## Five ridges
 # Training sets of {given}`400` cells, ten folds each. Everyone starts with all ridges at one, may go a thousandfold up or down,
@@ -91,7 +84,6 @@ figures.save(fig, "tuning", cells)
 
 # %% tags=["remove-cell"]
 by, id = forest.unstack("search"), "beyond.tune.forest"
-path = acv.tune(tracts.model_of, tracts.start, tracts.folds, bounds=(0.02, 0.9))
 ledger.record_table(id, by.loss[["random", "grid", "one"]], cells)
 ahead = np.mean(by.loss["random"] > 0.0)
 ledger.record(f"{id}.ahead", ahead, cells, draws=n_draws)
@@ -99,14 +91,11 @@ by_test = by.test[["one", "random"]]
 ledger.record_table(id, by_test, cells, names={"one": "test", "random": "test_random"})
 ledger.record_draws(f"{id}.gap", by.gap["tune"], cells, baseline=by.gap["start"])
 ledger.record_draws(f"{id}.regret", by.regret["tune"], cells)
-ledger.record("beyond.tune.map.coupling", path.alpha[0], june)
-ledger.record("beyond.tune.map.evaluations", len(path.losses), june)
 
 # %% [markdown]
 # At equal cost random search stays {value}`beyond.tune.forest.random | .2f` standard errors above, a grid
 # {value}`beyond.tune.forest.grid | .2f`, and one common ridge {value}`beyond.tune.forest.one | .2f`. Tune is ahead of random search in
-# {value}`beyond.tune.forest.ahead | .0%` of the training sets. The map needs {value}`beyond.tune.map.evaluations` evaluations for a
-# coupling of {value}`beyond.tune.map.coupling | .2f`.
+# {value}`beyond.tune.forest.ahead | .0%` of the training sets.
 #
 # ## Does it overfit the folds?
 # What was chosen to be low is too low. Chance picks along: more knobs, more of it. So look at cells that no fold has.
@@ -119,22 +108,6 @@ fortnights = [
 traffic, _ = tuning.draws(fortnights, most if paper else 4, rng)
 traffic.groupby("search", sort=False).median().round(2)
 
-# %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 4.4))
-for ax, table in zip(axes, (forest, traffic), strict=True):
-    figures.chosen_on_test(ax, table)
-axes[0].set(title="forest, five ridges")
-axes[1].set(title="traffic, six hyperparameters")
-figures.save(fig, "tuning_test", cells)
-
-# %% [markdown]
-# ```{figure} figures/tuning_test.svg
-# :name: fig-tuning-test
-# :alt: Two panels of dots by search; most lie right of the vertical line, and their height differs.
-# Each dot is the choice of a search in one training set. Right of the line: tune found a lower cross-validated loss. Above
-# the line: tune's choice predicts new data better. {verdict}`beyond.tune.forest.test`
-# ```
-
 # %% tags=["remove-cell"]
 by = traffic.unstack("search")
 ledger.record_draws("beyond.tune.traffic.random", by.loss["random"], cars)
@@ -144,7 +117,7 @@ ledger.record_draws("beyond.tune.traffic.test", by.test["start"], cars)
 ledger.record_draws("beyond.tune.traffic.test_random", by.test["random"], cars)
 
 # %% [markdown]
-# *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors above that of tune's
+# {verdict}`beyond.tune.forest.test` *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors above that of tune's
 # five, that of random search {value}`beyond.tune.forest.test_random | .2f` (below zero it would be the better one). Tune's own test
 # loss is {value}`beyond.tune.forest.gap | .2f` above its cross-validated one, the start's
 # {value}`beyond.tune.forest.gap baseline | .2f`: the difference is what choosing by the folds promised too much. With the best alpha

@@ -16,10 +16,9 @@ scale = "quick"
 seed = 1
 
 # %% tags=["remove-cell"]
-import numpy as np
 import pandas as pd
-from acvbook import datasets, figures, ledger
-from acvbook.studies import state_measures, states
+from acvbook import figures, ledger
+from acvbook.studies import states
 
 ledger.begin("15_states", scale, seed)
 paper = scale == "paper"
@@ -41,32 +40,27 @@ table = states.summary(found)
 states.main(table)[["models", "recovery", "too_few", "too_many", "regret"]].round(3)
 
 # %% tags=["remove-cell"]
-measures = state_measures.of_choices(found) | state_measures.of_refits(rows)
-for name, (own, baseline) in measures.items():
-    settings = {"baseline": baseline, "draws": own.n, "spread": [own.low, own.high]}
-    ledger.record(f"beyond.states.{name}", own.value, **settings)
+measures = states.of_choices(found)
+states.record(measures)
 ledger.record("beyond.states.models", len(found[found.criterion == "bic"]))
 seconds = table.seconds["within"]
 ledger.record("beyond.states.speed.newton", seconds["exact"] / seconds["newton"])
 ledger.record("beyond.states.speed.checked", seconds["exact"] / seconds["checked"])
 
 # %% tags=["remove-output", "hide-input"]
-fig, axes = figures.subplots(2, 2, figsize=(10, 8))
+fig, axes = figures.subplots(1, 2, figsize=(10, 4))
 difficulty = states.by_separation(found)
-figures.by_difficulty(axes[0, 0], difficulty, "recovery")
-figures.by_difficulty(axes[0, 1], difficulty, "regret")
-figures.directions(axes[1, 0], states.main(table))
-figures.price(axes[1, 1], table)
+for ax, value in zip(axes, ("recovery", "regret"), strict=True):
+    figures.by_difficulty(ax, difficulty, value)
 figures.shared_legend(fig, axes)
 figures.save(fig, "states")
 
 # %% [markdown]
 # ```{figure} figures/states.svg
 # :name: fig-states
-# :alt: Four panels. Recovery and regret of seven criteria against the distance of states, bars of too few and too many states, and regret against processor time.
-# Top: how often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its {given}`95` % interval. Bottom: in which direction
-# each criterion errs, and what it costs; a dotted line leads from the Newton step (white) to exact refits. *CV of sequences* is of the
-# models with ten sequences. {verdict}`beyond.states.near.within`
+# :alt: Two panels: recovery and regret of seven criteria against the distance of states.
+# How often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its {given}`95` % interval. *CV of
+# sequences* is of the models with ten sequences. {verdict}`beyond.states.near.within`
 # ```
 #
 # **Who finds the number?** Of {value}`beyond.states.models | ,` models BIC finds it in {value}`beyond.states.recovery.bic | .0%`, AIC in
@@ -90,8 +84,8 @@ figures.save(fig, "states")
 pd.DataFrame(
     {
         scheme: {
-            "checked": measures[f"same.{scheme}"].own.value,
-            "plain": measures[f"plain.{scheme}"].own.value,
+            "checked": measures[f"same.{scheme}"][0].mean(),
+            "plain": measures[f"plain.{scheme}"][0].mean(),
         }
         for scheme in states.SCHEMES
     }
@@ -104,14 +98,6 @@ pd.DataFrame(
 # exact refits. {verdict}`beyond.states.plain.within` Surplus states have flat directions, along which a single step goes far; so many of
 # their folds are refitted that the checked step takes {value}`beyond.states.speed.checked | .2f` times the speed of exact refits. To choose between
 # models asks more of an approximation than to score one.
-#
-# ## Another optimum
-# Which state is called the first does not matter: every fold continues from one fit, and its score is that of any permutation. Local optima
-# do matter. Refitted from scratch, a fold ends lower than continued from the full fit in
-# {value}`beyond.states.cold.enough | .1%` of the cases where there are no surplus states, and in {value}`beyond.states.cold.surplus | .0%` where there
-# are. {verdict}`beyond.states.cold.enough` Only that refit can tell. What `choose` can tell is that one start alone reached the full
-# fit: it warns so of {value}`beyond.states.cold.told | .0%` of these folds, and of {value}`beyond.states.cold.alarms | .0%` of the others.
-# {verdict}`beyond.states.cold.told` The first of five starts reaches the lowest optimum in {value}`beyond.states.first_start | .0%` of the fits.
 #
 # ## What a fold brings along
 # Every approximation of this book, and the refit that it approximates, continues from the full fit. That fit has seen the fold.
@@ -127,9 +113,7 @@ scratch[
 ].mean().to_frame("mean").round(3)
 
 # %% tags=["remove-cell"]
-for name, (own, baseline) in state_measures.of_scratch(scratch).items():
-    settings = {"baseline": baseline, "draws": own.n, "spread": [own.low, own.high]}
-    ledger.record(f"beyond.states.{name}", own.value, **settings)
+states.record(states.of_scratch(scratch))
 price = scratch.seconds_scratch.sum() / scratch.seconds_continued.sum()
 ledger.record("beyond.states.scratch.price", price)
 
@@ -142,26 +126,6 @@ ledger.record("beyond.states.scratch.price", price)
 # processor time. {verdict}`beyond.states.scratch.regret` It is no flaw of an approximation: the checked Newton step chooses as refits do, and those are
 # optimistic. Left-out data judge a model only as far as the fit has forgotten them. AIC asks for no refit at all, and found
 # {value}`beyond.states.recovery.aic | .0%` above: but there one of the candidates was the truth.
-#
-# ## Five-minute counts
-# How many Poisson states has the traffic of [the freeway](01_traffic.ipynb)? One call, with whole days left out, and each fold fitted from scratch.
-
-# %%
-data = datasets.load_or_simulate("dodgers", np.random.default_rng(seed))
-series, candidates = (data.head(8064), 8) if paper else (data.head(2016), 4)
-traffic = states.traffic(series, tuple(range(1, candidates + 1)), 5 if paper else 2, seed)
-print(traffic.choice)
-
-# %% tags=["remove-cell"]
-ledger.record("beyond.states.traffic.best", int(traffic.choice.best), series)
-ledger.record("beyond.states.traffic.onese", int(traffic.choice.simplest), series)
-ledger.record("beyond.states.traffic.bic", traffic.bic, series)
-
-# %% [markdown]
-# Left-out days are predicted best by {value}`beyond.states.traffic.best` states; the fewest within one standard error are
-# {value}`beyond.states.traffic.onese`. BIC takes {value}`beyond.states.traffic.bic`. Here no number is true. More states always describe something
-# more of these weeks: a rush hour, a game, a Sunday. Left-out days tell what of it comes again; a penalty supposes that
-# the model is right, and cannot.
 #
 # ## Do this
 # - Where you trust the model, its emissions and its chain, AIC finds the number without a refit in series of some hundred frames. BIC and

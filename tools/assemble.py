@@ -42,7 +42,12 @@ def main(folder, target):
     board.write_text(page, "utf-8")
     api_pages.write(target)
     benchmarks_page.write(target)
-    list_chapters(target, folder, records)
+    index = target / "index.md"
+    text = index.read_text("utf-8")
+    for path in ("papers", "use"):
+        table = chapters.contents(target, folder, records, path)
+        text = text.replace(f"<!-- chapters: {path} -->", table)
+    index.write_text(text, "utf-8")
     leave_out_missing(target)
     recorded = {record["id"]: record for record in records}
     for path in target.glob("*.md"):
@@ -60,23 +65,15 @@ def main(folder, target):
             config.write(launch)
 
 
-def list_chapters(target, folder, records):
-    """List the executed notebooks on the start page."""
-    index = target / "index.md"
-    text = index.read_text("utf-8")
-    for path in ("papers", "use"):
-        table = chapters.contents(target, folder, records, path)
-        text = text.replace(f"<!-- chapters: {path} -->", table)
-    index.write_text(text, "utf-8")
-
-
 def make_chapter(path, folder, records):
     """The chapter (a dict) of an executed notebook, numbers and badges still to be filled in."""
     executed = json.loads(path.read_text("utf-8"))
     notebook = chapters.with_prose_of(Path("notebooks", path.name).with_suffix(".py"), executed)
     chapters.refuse_raw_outputs(path.stem, notebook)
     frame = chapters.frame(path.stem, folder, records)
-    return chapters.chapter(notebook, frame, chapters.exercises(path.stem))
+    exercises = BOOK / "exercises" / f"{path.stem}.md"
+    text = exercises.read_text("utf-8") if exercises.exists() else ""
+    return chapters.chapter(notebook, frame, text)
 
 
 def leave_out_missing(target):

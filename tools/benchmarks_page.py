@@ -59,10 +59,7 @@ def page(records):
 def section(name, record):
     """One script, folded: what it measures, its circumstances and its numbers."""
     about = ast.get_docstring(ast.parse(Path("benchmarks", f"{name}.py").read_text("utf-8")))
-    where = (
-        f"{record['date']}, commit `{record['commit']}`, {record['processor']}, "
-        f"{record['cores']} cores, Python {record['python']}."
-    )
+    where = "{date}, commit `{commit}`, {processor}, {cores} cores, Python {python}."
     lines = ["| what | value | limit |", "| --- | --- | --- |"]
     for row in record["rows"]:
         limit = ""
@@ -71,8 +68,8 @@ def section(name, record):
             verdict = "met" if row["met"] else "**missed**"
             limit = f"{verdict}: {sign} {plain(row['limit'])}"
         lines.append(f"| {row['name']} | {plain(row['value'])} | {limit} |")
-    table = "\n".join(lines)
-    return f":::{{dropdown}} `benchmarks/{name}.py`\n{about}\n\n{table}\n\n{where}\n:::\n"
+    text = "\n\n".join([about, "\n".join(lines), where.format_map(record)])
+    return f":::{{dropdown}} `benchmarks/{name}.py`\n{text}\n:::\n"
 
 
 def beside_peers(records):

@@ -70,12 +70,6 @@ def refuse_raw_outputs(name, notebook):
             sys.exit(f"{name}: raw output, show it as a table or in words: {text}")
 
 
-def exercises(name):
-    """The Markdown of a chapter's exercises; empty where there are none yet."""
-    path = Path("book/exercises", f"{name}.md")
-    return path.read_text("utf-8") if path.exists() else ""
-
-
 def is_injected(cell):
     """Whether a cell sets the scale of a run: who downloads the notebook chooses their own."""
     return "injected-parameters" in tags(cell)
@@ -94,13 +88,14 @@ def read_tables(data):
 
 def frame(name, folder, records):
     """What a chapter asks and teaches, what it needs, its data and its run, as Markdown."""
-    chapter = FRAMES[name]
+    chapter, (minutes, gigabytes) = FRAMES[name], cost(name, folder)
+    scale = next((r["scale"] for r in records if r["notebook"] == name), "")
     facts = {
         "Question": chapter["question"],
         "You learn": "; ".join(chapter["learn"]) + ".",
         "You need": chapter["needs"] + ".",
         "Data": data_words(name, records),
-        "Run": run_words(name, folder, records),
+        "Run": f"{minutes} minutes and {gigabytes} GB, {scale} scale, one core." if minutes else "",
         "Numbers of": numbers_of(Path("notebooks", f"{name}.py"), folder),
     }
     lines = [f"**{heading}**: {text}\n" for heading, text in facts.items() if text]
@@ -115,13 +110,6 @@ def data_words(name, records):
     return "; ".join(sorted({*words, *FRAMES[name].get("also", [])}))
 
 
-def run_words(name, folder, records):
-    """Minutes, memory and scale of the run that made the chapter; empty where they are unknown."""
-    minutes, gigabytes = cost(name, folder)
-    scale = next((r["scale"] for r in records if r["notebook"] == name), "")
-    return f"{minutes} minutes and {gigabytes} GB, {scale} scale, one core." if minutes else ""
-
-
 def numbers_of(source, folder):
     """When the run that `folder` has of a notebook or script was, and whether it is current."""
     run = origin.run_of(source.stem, folder)
@@ -132,16 +120,13 @@ def numbers_of(source, folder):
 def cost(name, folder):
     """(minutes, gigabytes) of the run that made the chapter; both empty where not known."""
     run = origin.run_of(name, folder)
-    return (f"{run['minutes']:g}", f"{run['gigabytes']:g}") if "minutes" in run else ("", "")
+    return [f"{run[unit]:g}" if unit in run else "" for unit in ("minutes", "gigabytes")]
 
 
 def contents(target, folder, records, path):
     """The start page's table of the chapters of a path, "papers" or "use", as Markdown."""
-    head = (
-        "| chapter | question | difficulty | data | minutes | GB |\n"
-        "| --- | --- | --- | --- | ---: | ---: |"
-    )
-    lines = [head]
+    lines = ["| chapter | question | difficulty | data | minutes | GB |"]
+    lines += ["| --- | --- | --- | --- | ---: | ---: |"]
     for name, chapter in FRAMES.items():
         file = target / f"{name}.ipynb"
         if chapter["path"] == path and file.exists():

@@ -52,12 +52,8 @@ def of_page(driver, function, *arguments):
 def requests(driver):
     """Addresses that were asked for since the last call."""
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    sent = [
-        event["params"]["request"]
-        for event in events
-        if event["method"] == "Network.requestWillBeSent"
-    ]
-    return [request["url"] for request in sent]
+    sent = [event for event in events if event["method"] == "Network.requestWillBeSent"]
+    return [event["params"]["request"]["url"] for event in sent]
 
 
 def faults(driver, site, page, axe):
@@ -67,14 +63,15 @@ def faults(driver, site, page, axe):
     asked = requests(driver)
     found = [
         *(f"asks for {url}" for url in asked if not url.startswith((site, "data:", "blob:"))),
-        *(f"console: {entry['message']}" for entry in severe(driver)),
+        *(f"console: {e['message']}" for e in driver.get_log("browser") if e["level"] == "SEVERE"),
         *(f"leads nowhere: {link}" for link in of_page(driver, "links") if leads_nowhere(link)),
     ]
     if raw := of_page(driver, "rawMath"):
         found.append(f"{raw} formulas are not typeset")
     if (paint := of_page(driver, "paint")) > LONGEST:
         found.append(f"first paint after {paint:.0f} ms")
-    if (size := bytes_of(asked)) > LARGEST:
+    files = {path_of(url) for url in asked if url.startswith("file:")}
+    if (size := sum(path.stat().st_size for path in files if path.is_file())) > LARGEST:
         found.append(f"reads {size / 1e6:.1f} MB")
     driver.execute_script(axe)
     found += [*driver.execute_async_script(f"{PAGE}\nbarriers(...arguments)"), *small_text(driver)]
@@ -82,33 +79,23 @@ def faults(driver, site, page, axe):
 
 
 def small_text(driver):
-    """Figures of the page that is open with text too small to read."""
-    shown = [(path_of(url), share) for url, share in of_page(driver, "shown")]
-    sizes = {figure.name: share * text_size(figure) for figure, share in shown}
-    return [f"text of {size:.1f} px in {name}" for name, size in sizes.items() if size < SMALLEST]
-
-
-def text_size(figure):
-    """Pixels of the smallest text of a drawing of matplotlib's, at its own width; 0 without any."""
-    scales = map(float, TEXT.findall(figure.read_text("utf-8")))
-    return min(scales, default=0.0) * 100 * 4 / 3  # 3 points are 4 pixels
-
-
-def severe(driver):
-    return [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
-
-
-def bytes_of(addresses):
-    """Size of all files that a page asked for."""
-    paths = {path_of(url) for url in addresses if url.startswith("file:")}
-    return sum(path.stat().st_size for path in paths if path.is_file())
+    """Figures of the page that is open with text too small to read: at a figure's own width pixels
+    are 4/3 of matplotlib's points.
+    """
+    found = []
+    for figure, share in ((path_of(url), share) for url, share in of_page(driver, "shown")):
+        scales = [float(scale) for scale in TEXT.findall(figure.read_text("utf-8"))]
+        if scales and (size := share * min(scales) * 100 * 4 / 3) < SMALLEST:
+            found.append(f"text of {size:.1f} px in {figure.name}")
+    return found
 
 
 def cut_off(driver):
     """What cannot be seen of the page that is open, at each size of the window."""
     found = []
-    for name, (width, must_fit) in SIZES.items():
-        set_width(driver, width)
+    for name, (width, must_fit) in SIZES.items():  # Chromium's window cannot be as narrow
+        metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         found += [f"cut off ({name}): {what}" for what in of_page(driver, "clipped", not must_fit)]
         found += [f"cut off ({name}): {what}" for what in of_page(driver, "captions")]
         if (excess := of_page(driver, "wider")) > 0:
@@ -122,12 +109,6 @@ def cut_text(driver, figure):
     driver.get(figure.as_uri())
     count = of_page(driver, "outside")
     return [f"{count} of its texts are cut off"] if count else []
-
-
-def set_width(driver, width):
-    """A window of this width: Chromium's own cannot be as narrow as a phone."""
-    metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
 def path_of(url):

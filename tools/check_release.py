@@ -28,8 +28,7 @@ def faults(version, changelog, citation, archive, tags):
 def main():
     texts = [Path(name).read_text("utf-8") for name in ("CHANGELOG.md", "CITATION.cff")]
     archive = json.loads(Path(".zenodo.json").read_text("utf-8"))
-    command = ["git", "tag", "--points-at", "HEAD"]
-    tags = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    tags = subprocess.check_output(["git", "tag", "--points-at", "HEAD"], text=True).split()
     if found := faults(acvlib.__version__, *texts, archive, tags):
         sys.exit("\n".join(found))
     print(f"{acvlib.__version__}: {'tagged' if tags else 'ready to be tagged'}")

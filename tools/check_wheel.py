@@ -40,23 +40,22 @@ else:
 
 
 def build(folder):
-    """The wheel, from a copy of the sources, so that no leftover of an earlier build gets in."""
+    """The wheel, from a copy of the sources, so that no leftover of an earlier build gets in: the
+    library, its marker of types and its metadata, and nothing of the book.
+    """
     copy = folder / "sources"
     shutil.copytree(ROOT / "acvlib", copy / "acvlib", ignore=shutil.ignore_patterns("__pycache__"))
     for name in SOURCES:
         shutil.copy(ROOT / name, copy)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--wheel-dir", folder, copy], check=True)
-    return next(folder.glob("*.whl"))
-
-
-def check_contents(wheel):
-    """The library, its marker of types and its metadata, and nothing of the book."""
+    wheel = next(folder.glob("*.whl"))
     names = zipfile.ZipFile(wheel).namelist()
     folders = {name.split("/")[0] for name in names}
     assert folders == {"acvlib", f"{'-'.join(wheel.stem.split('-')[:2])}.dist-info"}, folders
     assert "acvlib/py.typed" in names, names
     print(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size / 1024:.0f} kB")
+    return wheel
 
 
 def interpreter(version):
@@ -64,10 +63,8 @@ def interpreter(version):
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     brought = Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")
-    for candidate in (shutil.which(f"python{version}"), *brought):
-        if candidate and not subprocess.run([candidate, "-c", ""], capture_output=True).returncode:
-            return candidate
-    return None
+    runs = (shutil.which(f"python{version}"), *map(str, brought))
+    return next((p for p in runs if p and not subprocess.run([p, "-c", ""]).returncode), None)
 
 
 def use(wheel, python, folder):
@@ -93,7 +90,6 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wheel = build(folder)
-        check_contents(wheel)
         for version in PYTHONS:
             python = interpreter(version)
             print(f"Python {version}: {python or 'not here, skipped'}", flush=True)

@@ -14,11 +14,11 @@ from acvbook.claims import load_claims
 
 def stand_ins(records, claims):
     """What was measured on a simulated stand-in that may not be published, one sentence each."""
-    leaves = [(record, claims[record["id"]]) for record in records if record["id"] in claims]
     return [
         f"{claim.id}: measured on a simulated stand-in (set ACVLIB_DATA)"
-        for record, claim in leaves
-        if claim.is_stand_in(record["data"]) and not (claim.stand_in or claim.parts)
+        for record in records
+        if (claim := claims.get(record["id"])) and claim.is_stand_in(record["data"])
+        if not (claim.stand_in or claim.parts)
     ]
 
 

@@ -57,11 +57,9 @@ def run(notebook, folder):
         seen = json.loads((staging / origin.SEEN).read_text("utf-8"))
         (staging / origin.SEEN).unlink()
         kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        cost = {
-            "minutes": round((time.time() - started) / 60.0, 1),
-            "gigabytes": round(kilobytes / 1e6, 1),
-        }
-        record = cost | origin.origin(notebook, seen, started, commit)
+        record = origin.origin(notebook, seen, started, commit)
+        record |= {"minutes": round((time.time() - started) / 60.0, 1)}
+        record |= {"gigabytes": round(kilobytes / 1e6, 1)}
         origin.deliver(staging, folder, notebook.stem, record)
 
 
@@ -73,8 +71,8 @@ def main(notebook, folder):
     try:
         run(notebook, folder)
     except PapermillExecutionError as error:
-        trace = ANSI.sub("", "\n".join(error.traceback))
-        sys.exit(f"{notebook.stem}: failed in cell {error.exec_count}\n\n{error.source}\n\n{trace}")
+        trace = ANSI.sub("", "\n".join([error.source, "", *error.traceback]))
+        sys.exit(f"{notebook.stem}: failed in cell {error.exec_count}\n\n{trace}")
     print(f"{notebook.stem}: finished in {time.time() - started:.1f} s", flush=True)
 
 

@@ -23,10 +23,8 @@ def page(records, runs):
 def summary(papers, claims, recorded):
     """How many claims of each paper are of each kind, one number a claim."""
     head = f"| | {' | '.join(KINDS.values())} |\n" + "| --- " * (len(KINDS) + 1) + "|\n"
-    rows = "".join(
-        f"| {title.partition(', ')[0]} | {counts(own, recorded)} |\n"
-        for title, own in papers.items()
-    )
+    names = {title.partition(", ")[0]: own for title, own in papers.items()}
+    rows = "".join(f"| {name} | {counts(own, recorded)} |\n" for name, own in names.items())
     caption = "Claims, each counted once. *With power*: doing nothing fails what the method meets, "
     caption += "in most parts. *Reported* counts those to come too.\n"
     return f"## Summary\n{caption}\n{table(head + rows, 'summary')}{first(claims, recorded)}"
@@ -108,10 +106,10 @@ def label(claim):
 
 def cells(claim, record, nothing=""):
     """The measured half of a row: *paper | ours | doing nothing | data | verdict*."""
-    paper = with_unit(claim.paper, claim.unit)
+    paper = text(claim.paper, claim.unit)
     if record is None:
         return f"{paper} | | | | {badge(claim, record)} |\n"
-    ours, baseline = with_unit(record["value"], claim.unit), text(record["baseline"]) or nothing
+    ours, baseline = text(record["value"], claim.unit), text(record["baseline"]) or nothing
     if record["spread"] is not None:
         low, high = map(plain, record["spread"])
         ours = f"{ours} ({low} to {high}, {record['draws']} draws)"
@@ -120,14 +118,11 @@ def cells(claim, record, nothing=""):
     return f"{paper} | {ours} | {baseline} | {data} | {badge(claim, record)} |\n"
 
 
-def with_unit(value, unit):
+def text(value, unit=None):
+    """A cell's text, a number with its unit; a bar in it, as in |o|, does not end the cell."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{text(value)} {unit}" if unit and is_number else text(value)
-
-
-def text(value):
-    """A cell's text; a bar in it, as in |o|, does not end the cell."""
-    return "" if value is None else plain(value).replace("|", "\\|")
+    own = f" {unit}" if unit and is_number else ""
+    return "" if value is None else plain(value).replace("|", "\\|") + own
 
 
 def badge(claim, record):

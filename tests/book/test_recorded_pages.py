@@ -6,11 +6,7 @@ from pathlib import Path
 
 import bench
 import benchmarks_page
-import pandas as pd
 import pytest
-from acvbook.studies import fold_sizes
-
-from acvlib.plots import RUNGS
 
 ROOT = Path(__file__).parent.parent.parent
 ROWS = [
@@ -80,25 +76,6 @@ def test_a_script_that_fails_leaves_no_record(scripts):
     with pytest.raises(SystemExit, match="one: failed"):
         bench.run("one")
     assert not (scripts / "records/one.json").exists()
-
-
-def test_slider_has_its_numbers_with_it():
-    rows = [
-        {"model": "m", "percent": 5, "method": method, "theta": value, "loss": 2 * value}
-        for method in fold_sizes.METHODS
-        for value in (0.1, 0.2, 0.3)
-    ]
-    html = fold_sizes.slider(pd.DataFrame(rows)).data
-    data = json.loads(html.split('id="fold-sizes-data">')[1].split("</script>")[0])
-    assert data["m"]["theta"]["newton_step"] == [[0.12, 0.2, 0.28]]
-    assert data["m"]["loss"]["newton_step"] == [[0.24, 0.4, 0.56]]
-    assert (fold_sizes.medians(pd.DataFrame(rows))["loss (nats)"] == 0.4).all(axis=None)
-
-
-def test_slider_looks_as_the_figures_do():
-    script = (ROOT / "book/_static/fold_sizes.js").read_text("utf-8")
-    for method in fold_sizes.METHODS:
-        assert f'{method}: ["{RUNGS[method].colour}"' in script
 
 
 def test_labels_are_what_the_text_cites(monkeypatch):

@@ -1,8 +1,9 @@
-"""Coverage and flags against the library's own estimator and against counting by hand."""
+"""Coverage against the library's own estimator, and rates of marks by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from acvbook.studies import calibration
+from acvbook.studies import calibration, self_check
 from numpy.testing import assert_allclose
 
 import acvlib as acv
@@ -26,26 +27,11 @@ def test_an_estimate_is_that_of_the_library(runs):
     assert_allclose(table.loc[0, ["estimate", "se"]].astype(float), direct[:2], rtol=1e-6)
 
 
-def test_failures_are_far_params_or_far_losses(runs):
-    _, rungs = runs
-    none, exact = rungs["no_adjustment"], rungs["exact"]
-    limit = 0.3
-    expected = [
-        exact.fit.standard_errors_between(none.params[i], exact.params[i]) > limit
-        or abs(none.fold_losses[i] - exact.fold_losses[i]) > limit * np.std(exact.fold_losses)
-        for i in range(60)
-    ]
-    found = calibration.failures(exact, none, limit)
-    assert found.tolist() == expected
-    assert 0 < found.sum() < 60
-    assert not calibration.failures(exact, exact).any()
-
-
-def test_rates_of_flags_by_hand():
-    failed = np.array([True, True, True, False, False, False, False, False])
-    flagged = np.array([True, True, False, True, False, False, False, False])
-    rates = calibration.flag_rates(failed, flagged)
-    assert_allclose(rates[["recall", "precision"]], 2 / 3)
-    assert_allclose(rates[["recall_by_chance", "precision_by_chance"]], 3 / 8)
-    assert np.isnan(calibration.flag_rates(failed, ~np.ones(8, bool)).precision)
-    assert np.isnan(calibration.flag_rates(~np.ones(8, bool), flagged).recall)
+def test_rates_of_marks_by_hand():
+    far = np.array([1, 1, 1, 0, 0, 0, 0, 0])
+    marked = np.array([1, 1, 0, 1, 0, 0, 0, 0], bool)
+    table = pd.DataFrame({"theta_error": far, "loss_error": 0, "unreliable": marked})
+    rates = self_check.overall(table.assign(gradients=1, method="newton_step"))
+    assert_allclose(rates[["recall", "precision", "share_far"]], [2 / 3, 2 / 3, 3 / 8])
+    none = self_check.overall(table.assign(unreliable=False, gradients=1, method="newton_step"))
+    assert np.isnan(none.precision)

@@ -56,14 +56,14 @@ def test_pooled_errors_and_held_out_losses_agree(run, data, expression):
     assert_allclose(table["square"]["test", 1], (errors**2).mean())
 
 
-def test_stage_errors_are_distances_from_exact(run):
-    table = genomics.stage_errors(run)
-    assert (table.loc["exact"] == 0).all(axis=None)
-    whole = run.fit.standard_errors_between(
-        run.results["ij", 1].params, run.results["exact", 1].params
-    )
-    assert (table.loc["ij", 1] <= whole.max()).all()
-    assert table.clustering["ij", 1] < table.clustering["train", 1]
+def test_the_ladder_is_of_distances_from_exact(run):
+    found = genomics.ladder(run)
+    assert found["exact"] == 0.0
+    pair = run.results["ij", 1].params, run.results["exact", 1].params
+    whole = run.fit.standard_errors_between(*pair)
+    assert found["infinitesimal_jackknife"] <= whole.max()
+    assert found["infinitesimal_jackknife"] < found["no_adjustment"]
+    assert 0.0 <= found["frozen_beats_ij"] <= 1.0 < 1.0 + found["in_refits"]
 
 
 def table_of_errors():

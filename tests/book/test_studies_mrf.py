@@ -35,19 +35,6 @@ def test_a_step_by_tract_is_a_step_of_em(fields):
     np.testing.assert_allclose(mrf.maximise_by_tract(model, params, weights), expected, rtol=1e-12)
 
 
-def test_difference_of_log_likelihoods_by_definition(data, fields):
-    """The log density of all counts is -F less the log normaliser of the field without counts."""
-    field = fields[0.3]
-    assert mrf.difference_loss(field) != pytest.approx(field.results["exact"].loss, rel=1e-3)
-    one, params = np.ones(30), mrf.em(field.model).params
-    silent = field.model.potentials(
-        0.0 * field.model.log_densities(params), field.model.scheme(one, data.edges)
-    )
-    normaliser = acv.graph.log_partition(*silent, field.model.elimination)
-    expected = -field.model.objective(params, one) - normaliser
-    assert mrf._log_density(field.model, params, one) == pytest.approx(expected, rel=1e-12)
-
-
 def test_em_never_raises_the_objective_and_sorts(fields):
     model, weights = fields[0.3].model, acv.folds.weights(30, [3, 20])
     params, values = fields[0.3].fit.params[::-1], []

@@ -109,9 +109,7 @@ def _groups(lines, separator):
 # stand-ins
 
 
-def simulate_sentences(
-    rng: np.random.Generator, n: int, mean_length: float, entity_rate: float, shape: int = 1
-) -> Sentences:
+def simulate_sentences(rng, n, mean_length, entity_rate, shape=1):
     """n sentences of made-up words: entities of a type draw from its vocabulary,
     other words from their own.
 
@@ -162,9 +160,7 @@ def sentences_sha256(sentences: Sentences) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def simulated_text(
-    name: str, rng, sizes, mean_length: float, entity_rate: float, shape: int = 1
-) -> TaggedText:
+def simulated_text(name, rng, sizes, mean_length, entity_rate, shape=1):
     """A `TaggedText` of three simulated splits that share their vocabularies."""
     everything = simulate_sentences(rng, sum(sizes), mean_length, entity_rate, shape)
     ends = np.cumsum((0, *sizes))

@@ -7,22 +7,17 @@ from acvlib.plots import RUNGS, error_ladder, series
 
 from .beyond import (
     bound_and_true,
-    certified_by,
-    chosen_on_test,
     errors_by_price,
-    errors_by_seconds,
     estimated_errors,
     influential_areas,
-    moving_params,
-    objective_and_bound,
     phases,
     predicted_and_exact,
     search_progress,
 )
-from .epochs import bound_along, error_against, hidden_label_errors, training_losses
+from .epochs import bound_along, error_against, hidden_label_errors
 from .files import save
 from .general import both_panels, pair_differences
-from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, stage_ladder
+from .genomics import TIMES_ESTIMATES, by_df, changes
 from .incremental import against_bound, cv_spread, running_time, running_times, stability
 from .maps import METHODS, areas, losses_against, seconds_by_method
 from .regression import (
@@ -34,6 +29,6 @@ from .regression import (
     rates,
     rung_errors_against,
 )
-from .sequences import channels, losses_with_errors, seconds_by_model, shared_legend
-from .states import by_difficulty, directions, price
+from .sequences import losses_with_errors, seconds_by_model, shared_legend
+from .states import by_difficulty
 from .style import STYLE, differences, lines, lines_by_size, plt, scatter, subplots

@@ -2,8 +2,6 @@
 
 import numpy as np
 from matplotlib.collections import PathCollection
-from matplotlib.dates import ConciseDateFormatter
-from matplotlib.ticker import NullFormatter
 
 from acvlib.plots import RUNGS, Style
 
@@ -36,25 +34,6 @@ def estimated_errors(ax, table, limit):
     return ax
 
 
-def objective_and_bound(ax, curves):
-    """A fold's objective, the bound below it, the ball that holds its minimum, and the minimum."""
-    theta = curves["theta"]
-    ax.plot(theta, curves["objective"], color="#00838f", lw=2, label="the fold's objective")
-    ax.plot(theta, curves["bound"], "--", color="#6d4c41", label="proved to lie below it")
-    ax.axvspan(*curves["ball"], color="#9e9d24", alpha=0.25, lw=0, label="holds the refit")
-    ax.plot(curves["fit"], 0.0, "o", color="#222222", label="the full fit: gradient, curvature")
-    order = np.argsort(theta)
-    at = {
-        name: np.interp(curves[name], theta[order], curves["objective"][order])
-        for name in ("step", "refit")
-    }
-    ax.plot(curves["step"], at["step"], "s", color="#9e9d24", mfc="none", label="Newton step")
-    ax.plot(curves["refit"], at["refit"], "*", ms=11, color="#e57373", label="exact refit")
-    low = curves["objective"].min()
-    ax.set(ylim=(1.7 * low, -2.2 * low), xlabel="parameter", ylabel="objective less the full fit's")
-    return ax
-
-
 def bound_and_true(ax, checked):
     """Each certified fold's bound against its true error, in standard errors; two certificates."""
     smallest = 1e-9
@@ -71,17 +50,6 @@ def bound_and_true(ax, checked):
     return ax
 
 
-def certified_by(ax, table, value):
-    """A value against n / D, a line a family and ridge."""
-    for (family, ridge), rows in table.groupby(level=["family", "ridge"]):
-        style = {"logistic": "-", "poisson": "--"}[family]
-        numbers = rows.index.get_level_values("n / D")
-        label = f"{family}, ridge {ridge:g}"
-        ax.plot(numbers, rows[value].astype(float), style, marker="o", ms=4, label=label)
-    ax.set(xscale="log", xlabel="rows a parameter, n / D")
-    return ax
-
-
 SCHEMES = {
     "nothing": RUNGS["no_adjustment"],
     "weekly": Style("one refit a week", COLOURS[0], "<"),
@@ -89,18 +57,6 @@ SCHEMES = {
     "2 refits": Style("leave_future_out, two refits", COLOURS[4], "^"),
     "ours": Style("leave_future_out", COLOURS[1], ">"),
 }
-
-
-def moving_params(ax, times, values, refits):
-    """One parameter at every origin by each scheme; refits: (times, values) as marks."""
-    for name, numbers in values.items():
-        style = SCHEMES[name]
-        ax.plot(times, numbers, color=style.colour, label=style.label, lw=1.2)
-    exact = RUNGS["exact"]
-    ax.plot(*refits, ls="none", ms=4, zorder=3, **exact.look)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(ax.xaxis.get_major_locator()))
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15))
-    return ax
 
 
 def errors_by_price(ax, table, exact_seconds):
@@ -116,10 +72,7 @@ def errors_by_price(ax, table, exact_seconds):
     return ax
 
 
-SETS = {
-    "one_shot": Style("one shot", COLOURS[3], "^"),
-    "greedy": Style("greedy", COLOURS[1], "d"),
-}
+SETS = {"one_shot": Style("one shot", COLOURS[3], "^"), "greedy": Style("greedy", COLOURS[1], "d")}
 
 
 def predicted_and_exact(ax, table):
@@ -168,20 +121,6 @@ def search_progress(ax, curves):
     return ax
 
 
-def chosen_on_test(ax, table):
-    """Test loss above tune's against cross-validated loss above tune's, one mark a draw."""
-    for name, own in table.groupby("search", sort=False):
-        if name != "tune":
-            ax.plot(own.loss, own.test, ls="none", ms=5, alpha=0.8, **SEARCHES[name].look)
-    ax.axhline(0.0, color="black", lw=1)
-    ax.axvline(0.0, color="black", lw=1)
-    ax.set(
-        xlabel="cross-validated loss above tune's (s.e.)", ylabel="test loss above tune's (s.e.)"
-    )
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-    return ax
-
-
 def phases(ax, needed, n):
     """The cheapest rung that is enough, a square a cell: parameters against sites left out."""
     for rung in [name for name in RUNGS if name in needed.to_numpy()]:
@@ -192,14 +131,4 @@ def phases(ax, needed, n):
     ax.margins(0.08, 0.12)
     ax.set(xlabel="share of the sites left out, k / N", ylabel="parameters a site, D / N")
     ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), markerscale=0.5, title="enough")
-    return ax
-
-
-def errors_by_seconds(ax, table):
-    """Error of the score against processor seconds, a mark a way of cross-validating and an n."""
-    for (way, own), colour in zip(table.groupby("way", sort=False), COLOURS, strict=False):
-        ax.plot(own.seconds, own.error_se, "o-", color=colour, label=way, ms=5)
-    ax.set(xscale="log", yscale="log")
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set(xlabel="processor seconds", ylabel="error of the score (s.e.)")
     return ax

@@ -57,13 +57,3 @@ def hidden_label_errors(ax, table, rungs):
     ax.set(xscale="log", yscale="log", xlabel="exact held-out loss of the label (nats)")
     ax.set_ylabel("parameter error (standard errors)")
     return ax
-
-
-def training_losses(ax, history):
-    """Training and validation loss (epochs, 2) by epoch; the epoch that is kept marked."""
-    epochs, best = np.arange(1, len(history) + 1), int(np.argmin(history[:, 1]))
-    for column, name in enumerate(("training, with dropout", "validation")):
-        ax.plot(epochs, history[:, column], "o-", ms=3, label=name)
-    ax.plot(best + 1, history[best, 1], "o", ms=9, mfc="none", color="black", label="kept")
-    ax.set(yscale="log", xlabel="epoch", ylabel="nats a sentence")
-    return _few_ticks(ax, ax.yaxis)

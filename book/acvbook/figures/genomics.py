@@ -26,22 +26,6 @@ def by_df(ax, table, authors=None):
     return ax
 
 
-def stage_ladder(ax, table):
-    """One line a rung of median errors in standard errors against the number of times left out."""
-    styles = TIMES_ESTIMATES | {"train": RUNGS["no_adjustment"]}
-    lines(ax, table.drop(columns="exact"), styles, yscale="log", xlabel="times left out")
-    ax.set_xticks(table.index)
-    return ax
-
-
-def gene_cluster(ax, hours, genes, curve):
-    """A cluster: its genes (n, n_times) and its mean curve (n_times,), less their own means."""
-    place = _time_axis(ax, hours)
-    ax.plot(place, genes.T, lw=0.4, color=COLOURS[1], alpha=0.35)
-    ax.plot(place, curve, lw=2.2, color=COLOURS[0])
-    return ax
-
-
 def changes(ax, table, authors=None):
     """Boxes over rows of changes from the df before, training (left) and test (right) by df;
     the authors' as a mark.
@@ -66,10 +50,3 @@ def changes(ax, table, authors=None):
     ax.set_xticks(dfs, [f"to {df}" for df in dfs])
     ax.set(xlabel="step in degrees of freedom", xlim=(min(dfs) - 0.6, max(dfs) + 0.6))
     return ax
-
-
-def _time_axis(ax, hours):
-    """Positions sqrt(hours), as early times are close, with ticks in hours."""
-    ticks = [hour for hour in (0, 6, 24, 72, 168) if hour <= max(hours)]
-    ax.set_xticks(np.sqrt(ticks), [f"{hour}" for hour in ticks])
-    return np.sqrt(hours)

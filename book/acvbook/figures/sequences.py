@@ -9,25 +9,6 @@ from .style import COLOURS, NEW_DATA
 _TEST = NEW_DATA._replace(label="test sequences")
 
 
-def channels(ax, sequence, rate, labels, states=None):
-    """One line a channel of a recording (T, R) against seconds; states (T,) as shades."""
-    seconds, step = np.arange(len(sequence)) / rate, 1.1 * np.ptp(sequence, axis=0).max()
-    if states is not None:
-        _shade(ax, seconds, states)
-    for place in range(len(labels)):
-        ax.plot(seconds, sequence[:, place] - step * place, lw=1, color="black")
-    ax.set_yticks(-step * np.arange(len(labels)), labels)
-    ax.set(xlabel="seconds", xlim=(0, seconds[-1]))
-    ax.grid(visible=False)
-    return ax
-
-
-def _shade(ax, seconds, states):
-    cuts = np.flatnonzero(np.diff(states, prepend=-1))
-    for first, last in zip(cuts, [*cuts[1:], len(states) - 1], strict=True):
-        ax.axvspan(seconds[first], seconds[last], color=f"C{states[first] % 6}", alpha=0.25, lw=0)
-
-
 def losses_with_errors(ax, table, columns, xlabel):
     """Means and two standard errors by model, the index of `mocap_orders.losses`: rungs, and test
     sequences. Newton steps, which may be anywhere, do not set the scale.
@@ -68,10 +49,6 @@ def shared_legend(fig, axes, n_used=None):
             named.setdefault(label, handle)
     ncols = int(fig.get_figwidth() / 2.1)  # inches that the longest name takes
     fig.legend(
-        named.values(),
-        named.keys(),
-        loc="outside lower center",
-        ncols=ncols,
-        markerscale=1.6,
+        named.values(), named.keys(), loc="outside lower center", ncols=ncols, markerscale=1.6
     )
     return fig

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from acvlib.plots import RUNGS, Style
+from acvlib.plots import Style
 
 from .style import COLOURS
 
@@ -38,40 +38,4 @@ def by_difficulty(ax, table, value):
     ax.set_xticks(range(len(separations)), labels)
     ylabel = REGRET if value == "regret" else value
     ax.set(xlabel="distance of states (standard deviations)", ylabel=ylabel)
-    return ax
-
-
-def directions(ax, table):
-    """Shares of too few states, to the left, and of too many, to the right."""
-    names = list(CRITERIA)[::-1]
-    few = table.too_few[names]
-    many = table.too_many[names]
-    ax.barh(range(len(names)), -few, color=COLOURS[4], label="too few")
-    ax.barh(range(len(names)), many, color=COLOURS[3], label="too many")
-    ax.set_yticks(range(len(names)), [CRITERIA[name].label for name in names])
-    ax.axvline(0.0, color="black", lw=0.8)
-    ax.set(xlabel="share of models")
-    most = max(few.max(), many.max())
-    ax.set_xlim(-1.1 * most, 1.1 * most)
-    ax.xaxis.set_major_formatter(lambda x, _: f"{abs(x):.0%}")
-    return ax
-
-
-def price(ax, table):
-    """Regret against processor seconds, fits included; a dotted line joins rungs of a criterion."""
-    newton = RUNGS["newton_step"]
-    for name, style in CRITERIA.items():
-        own = table.loc[name]
-        rungs = [rung for rung in ("newton", "exact") if rung in own.index]
-        rows = own.loc[rungs or own.index]
-        seconds = (rows.seconds + rows.seconds_fit).to_numpy()
-        regret = rows.regret.to_numpy()
-        ax.plot(seconds, regret, color=style.colour, lw=1, ls=":")
-        ax.plot(seconds[-1], regret[-1], ls="none", ms=7, **style.look)
-        if rungs:
-            look = {"color": style.colour, "marker": newton.marker, "mfc": "white"}
-            ax.plot(seconds[0], regret[0], ls="none", ms=7, **look)
-    ax.plot([], [], marker=newton.marker, color="black", mfc="white", ls="none", label=newton.label)
-    ax.set(xlabel="processor seconds, all candidates", ylabel=REGRET)
-    ax.set_ylim(bottom=0.0)
     return ax

@@ -1,6 +1,5 @@
 """Training a `BiLSTMCRF`: Adam on small batches, early stopping by the validation loss."""
 
-import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -34,12 +33,6 @@ class Trained(NamedTuple):
     network: BiLSTMCRF
     vocabulary: Vocabulary
     history: list
-
-
-def run_key(text, training):
-    """What scores belong to: the data and the settings, as a sha256."""
-    sizes = [len(split.words) for split in (text.train, text.valid, text.test)]
-    return hashlib.sha256(repr((text.name, text.sha256, sizes, training, [])).encode()).hexdigest()
 
 
 @one_torch_thread.inside()

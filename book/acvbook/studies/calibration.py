@@ -1,4 +1,4 @@
-"""How honest an error bar is, and how good marks of folds are: both against all exact refits."""
+"""How honest the error bar of a few exact folds is, against all exact refits."""
 
 import numpy as np
 import pandas as pd
@@ -6,17 +6,8 @@ from scipy.stats import t
 
 import acvlib as acv
 
-LIMIT = 0.5  # standard errors of params, standard deviations of the exact fold losses
 
-
-def estimates(
-    exact: acv.CVResult,
-    result: acv.CVResult,
-    n_exact: int,
-    n_draws: int,
-    rng: np.random.Generator,
-    level: float = 0.95,
-) -> pd.DataFrame:
+def estimates(exact, result, n_exact, n_draws, rng, level=0.95):
     """`acv.difference_estimate` from n_draws random sets of n_exact folds, one row a draw.
 
     All refits are known from `exact`, so that a draw costs nothing. half: t se, half the interval,
@@ -39,31 +30,3 @@ def estimates(
     )
     table["half"] = t.ppf(0.5 + level / 2, n_exact - 1) * table.se
     return table.assign(covers=(table.estimate - exact.loss).abs() <= table.half)
-
-
-def failures(exact: acv.CVResult, result: acv.CVResult, limit: float = LIMIT) -> np.ndarray:
-    """(n_folds,) bool: params more than `limit` standard errors from the refit's, or a fold loss
-    more than `limit` standard deviations of the exact fold losses from its own.
-
-    What `acv.check_result(result, limit)` is to find without the refits.
-    """
-    losses = np.abs(result.fold_losses - exact.fold_losses) / exact.fold_losses.std()
-    return ~((acv.theta_errors(exact, result) <= limit) & (losses <= limit))
-
-
-def flag_rates(failed: np.ndarray, flagged: np.ndarray) -> pd.Series:
-    """Recall and precision of flags (n,) against failures (n,), nan where there are none.
-
-    by_chance: what as many flags on random folds are expected to reach.
-    """
-    found = np.sum(failed & flagged)
-    rates = {
-        "folds": len(failed),
-        "failed": failed.sum(),
-        "flagged": flagged.sum(),
-        "recall": found / failed.sum() if failed.any() else np.nan,
-        "recall_by_chance": flagged.mean(),
-        "precision": found / flagged.sum() if flagged.any() else np.nan,
-        "precision_by_chance": failed.mean(),
-    }
-    return pd.Series(rates, dtype=float)

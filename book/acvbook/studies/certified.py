@@ -1,361 +1,123 @@
-"""What `acvlib.certify` proves, beside exact refits: simulated, real and adversarial problems."""
+"""What `acvlib.certify` proves of given data, beside exact refits and Theorem 1."""
 
 import time
-import warnings
-from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.preprocessing import scale
 
 import acvlib as acv
-from acvlib.beyond.certify import NotCertified
-from acvlib.models import GLM, LinearChainCRF
-from acvlib.trials import NoFiniteOptimum, UnconvergedFit
+from acvlib.models import GLM
 
 from ..theorem1 import theorem1
-from . import general, glm_errors, inexact
+from . import general
 from .ladders import some, timed
 
 REFIT = 1e-10  # standard errors: how exact the refits are that certificates are held against
+SLACK = 10 * REFIT
 ROUNDED = 1e-8  # true errors below are those of the refits
-REFUSED = (NoFiniteOptimum, NotCertified, np.linalg.LinAlgError)
-METHODS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step)
-N_COUNTED = 5.0  # what a tagger adds to how often a word had a tag, over all tags
 
 
 class Checked(NamedTuple):
     """A certificate, the exact refits of its folds, and processor seconds of step and proof."""
 
-    fit: Any
     certificate: acv.Certificate
     exact: acv.CVResult
-    step_seconds: float = np.nan
-    seconds: float = np.nan
+    step_seconds: float
+    seconds: float
 
     @property
     def errors(self):
         """The true distance of the result's params from the refits, in standard errors."""
-        return self.fit.standard_errors_between(self.certificate.result.params, self.exact.params)
+        return acv.theta_errors(self.exact, self.certificate.result)
 
-    @property
-    def seen(self):
-        """Which folds are certified and have a refit."""
-        return self.certificate.certified & self.exact.diagnostics["converged"]
-
-    @property
-    def violations(self):
-        """Folds whose refit is outside their certificate, by more than the refit's own error."""
-        slack = 10 * REFIT
-        low, high = self.certificate.loss_interval.T
-        outside = (self.exact.fold_losses < low - slack) | (self.exact.fold_losses > high + slack)
-        outside |= self.errors > self.certificate.theta_errors + slack
-        return int((outside & self.seen).sum())
-
-    @property
-    def idle_violations(self):
-        """The same for the full fit's params and losses, had they the same bounds."""
-        idle = self.fit.standard_errors_between(self.exact.params, self.fit.params)
-        return int((idle > self.certificate.theta_errors + 10 * REFIT)[self.seen].sum())
-
-    @property
-    def gap(self):
-        """How much larger the loss is by cross-validation than in training."""
-        return self.exact.loss - np.nanmean(self.exact.fitted_losses)
+    def outside(self, params, losses=None):
+        """How many certified folds have a refit further from these than the certificate says."""
+        found, exact = self.certificate, self.exact
+        far = exact.fit.standard_errors_between(params, exact.params) > found.theta_errors + SLACK
+        if losses is not None:
+            low, high = found.loss_interval.T
+            far |= (losses < low - SLACK) | (losses > high + SLACK)
+        return int((far & found.certified & exact.diagnostics["converged"]).sum())
 
     def row(self):
         """What tables show of it."""
-        found = self.certificate
+        found, exact = self.certificate, self.exact
         known = found.certified & (self.errors > ROUNDED)
         ratio = found.theta_errors[known] / self.errors[known]
         return {
             "folds": len(found.certified),
             "certified": found.certified.mean(),
             "bound_over_true": np.median(ratio) if known.any() else np.nan,
-            "width_over_gap": np.diff(found.interval)[0] / self.gap,
+            "width_over_gap": np.diff(found.interval)[0]
+            / (exact.loss - np.nanmean(exact.fitted_losses)),
             "seconds_over_step": self.seconds / self.step_seconds,
-            "violations": self.violations,
-            "idle_violations": self.idle_violations,
+            "violations": self.outside(found.result.params, exact.fold_losses),
+            "idle_violations": self.outside(exact.fit.params),
         }
-
-
-def check(model, folds, method=acv.newton_step, fit=None, exact=None, **options):
-    """Certify a method's folds and refit all of them."""
-    fit = fit or acv.fit(model, tolerance=1e-9)
-    exact = exact or acv.exact(fit, folds, tolerance=REFIT)
-    result, step_seconds = timed(lambda: method(fit, folds), time.process_time)
-    certificate, seconds = timed(lambda: acv.certify(result, **options), time.process_time)
-    return Checked(fit, certificate, exact, step_seconds, seconds)
 
 
 def both(model, folds, **options):
     """{"": from the full fit first, "sharp": every fold from its own params} of a Newton step."""
-    first = check(model, folds, **options)
-    return {"": first, "sharp": check(model, folds, fit=first.fit, sharp=True, exact=first.exact)}
-
-
-def regression(family, n, dim, penalty, rng):
-    """A regression with the signal of chapter 3."""
-    x, y = glm_errors.truth(family, dim, rng).draw(n, rng)
-    return GLM(x, y, family, penalty=penalty)
-
-
-def leave_one_out_grid(families, ratios, penalties, dim, n_folds, rng):
-    """One row a family, n / D and penalty: at most `n_folds` single rows left out."""
-    rows = {}
-    for family in families:
-        for ratio in ratios:
-            for penalty in penalties:
-                model = regression(family, ratio * dim, dim, penalty, rng)
-                folds = some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
-                rows[family, ratio, penalty] = _row(both(model, folds))
-    return pd.DataFrame(rows).T.rename_axis(["family", "n / D", "ridge"])
-
-
-def _row(checked):
-    """The cheap certificate's numbers, and from the sharp one how close its bounds are."""
-    row = checked[""].row()
-    sharp = checked["sharp"].row()
-    row["sharp_over_true"] = sharp["bound_over_true"]
-    row["sharp_width_over_gap"] = sharp["width_over_gap"]
-    row["violations"] += sharp["violations"]
-    return row
-
-
-def fold_size_grid(percents, penalties, n, dim, rng):
-    """One row a share of rows that each fold leaves out and penalty; logistic."""
-    rows = {}
-    for percent in percents:
-        for penalty in penalties:
-            model = regression("logistic", n, dim, penalty, rng)
-            folds = acv.folds.k_fold(n, round(100 / percent), rng)
-            checked = both(model, folds)
-            rows[f"{percent} %", penalty] = _row(checked)
-    return pd.DataFrame(rows).T.rename_axis(["left out", "ridge"])
+    fit = acv.fit(model, tolerance=1e-9)
+    exact = acv.exact(fit, folds, tolerance=REFIT)
+    step, step_seconds = timed(lambda: acv.newton_step(fit, folds), time.process_time)
+    checked = {}
+    for name, ways in (("", options), ("sharp", {"sharp": True})):
+        proof = timed(lambda ways=ways: acv.certify(step, **ways), time.process_time)
+        checked[name] = Checked(proof[0], exact, step_seconds, proof[1])
+    return checked
 
 
 def given_regressions(rng, n_rows):
     """{name: (model, data)} of logistic and Poisson regressions on given data, ridge 1."""
-    from sklearn.datasets import load_breast_cancer, load_digits
-
-    x, y = load_breast_cancer(return_X_y=True)
-    found = {"breast cancer": _standardised(x, y)}
     x, y = load_digits(return_X_y=True)
-    found["digits, odd or even"] = _standardised(x, y % 2)
-    models = {name: (GLM(x, y, "logistic", penalty=1.0), None) for name, (x, y) in found.items()}
+    given = {
+        "breast cancer": (*load_breast_cancer(return_X_y=True), "logistic", None),
+        "digits, odd or even": (x, y % 2, "logistic", None),
+    }
     for name in ("svmguide3", "w2a_standin", "a9a"):
         data = general.load(name, rng, n_rows)
-        x, y = _standardised(data.X, data.y > 0)
-        models[name] = (GLM(x, y, "logistic", penalty=1.0), data)
+        given[name] = data.X, data.y > 0, "logistic", data
     data = general.load("abalone", rng, n_rows)
-    x, y = _standardised(data.X, data.y)
-    models["abalone (counts)"] = (GLM(x, y, "poisson", penalty=1.0), data)
+    given["abalone (counts)"] = data.X, data.y, "poisson", data
+    models = {}
+    for name, (x, y, family, data) in given.items():
+        x = scale(VarianceThreshold().fit_transform(x))
+        models[name] = GLM(x, np.asarray(y, float), family, penalty=1.0), data
     return models
 
 
-def _standardised(x, y):
-    spread = x.std(axis=0)
-    kept = spread > 0.0
-    return (x[:, kept] - x[:, kept].mean(axis=0)) / spread[kept], np.asarray(y, float)
-
-
 def given_table(models, n_folds, rng):
-    """One row a data set: single rows left out, and Theorem 1 of the same folds."""
+    """One row a data set: single rows left out, the cheap certificate's numbers, from the sharp one
+    how close its bounds are, and Theorem 1 of the same folds.
+    """
     rows = {}
     for name, (model, _) in models.items():
         folds = some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
-        checked = both(model, folds, complete=True)
-        costs = {"seconds_over_exact": checked[""].seconds / exact_seconds(model, checked[""])}
-        refitted = {"refitted": checked[""].certificate.refitted.mean()}
-        rows[name] = {"n": model.n_sites, "D": model.n_params} | _row(checked) | refitted | costs
-        rows[name] |= theorem(model, checked[""])
+        cheap, sharp = both(model, folds, complete=True).values()
+        closer, fit = sharp.row(), cheap.exact.fit
+        as_users = timed(lambda f=fit, o=folds: acv.exact(f, o), time.process_time)[1]
+        row = {"n": model.n_sites, "D": model.n_params} | cheap.row()
+        row["violations"] += closer["violations"]
+        rows[name] = row | {
+            "sharp_over_true": closer["bound_over_true"],
+            "sharp_width_over_gap": closer["width_over_gap"],
+            "refitted": cheap.certificate.refitted.mean(),
+            "seconds_over_exact": cheap.seconds / as_users,
+            **theorem(cheap.exact),
+        }
     return pd.DataFrame(rows).T
 
 
-def exact_seconds(model, checked):
-    """Processor seconds of exact refits as a user runs them."""
-    return timed(lambda: acv.exact(checked.fit, checked.exact.folds), time.process_time)[1]
-
-
-def theorem(model, checked):
+def theorem(exact):
     """Theorem 1's share of certified folds, and its bound over the true error, certified or not."""
-    folds = checked.exact.folds
-    fit = checked.fit
-    bound = theorem1(fit, folds)
-    jackknife = acv.infinitesimal_jackknife(fit, folds)
-    true = np.linalg.norm(jackknife.params - checked.exact.params, axis=1)
+    bound = theorem1(exact.fit, exact.folds)
+    jackknife = acv.infinitesimal_jackknife(exact.fit, exact.folds)
+    true = np.linalg.norm(jackknife.params - exact.params, axis=1)
     known = true > ROUNDED
     ratio = np.median(bound.bound[known] / true[known]) if known.any() else np.nan
     return {"theorem1_certified": bound.applies.mean(), "theorem1_over_true": ratio}
-
-
-def proposition2(model, n_iterates):
-    """Bounds of |L_IJ - L_CV| along an optimiser's path: Proposition 2's two, and ours.
-
-    violations: of ours, among the folds of all iterates.
-    """
-    full = acv.fit(model, tolerance=1e-9)
-    folds = acv.folds.leave_one_out(model.n_sites)
-    exact = acv.exact(full, folds, tolerance=REFIT)
-    path = acv.fit_path(model)[1:-1]
-    chosen = np.unique(np.linspace(0, len(path) - 1, n_iterates).astype(int))
-    iterates = {number: path[number] for number in chosen}
-    table = inexact.proposition2(model, full, iterates, folds, exact).droplevel("draw")
-    table = table[["grad_norm", "error", "none_error", "bound", "bound_se"]]
-    ours = {number: _at_iterate(model, params, exact) for number, params in iterates.items()}
-    return table.join(pd.DataFrame(ours).T)
-
-
-def _at_iterate(model, params, exact):
-    here = acv.fit_at(model, params)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)
-        result = acv.infinitesimal_jackknife(here, exact.folds)
-        certificate = acv.certify(result, complete=True, sharp=True)
-    checked = Checked(here, certificate, exact)
-    furthest = np.abs(certificate.interval - result.loss).max()
-    return {
-        "certified": 1.0 - certificate.refitted.mean(),
-        "ours": furthest,
-        "violations": checked.violations,
-        "idle_violations": checked.idle_violations,
-    }
-
-
-def tagger(text, n_sentences, ridge):
-    """A chain over the scores of a tagger that knows how often each word had each tag in the rest.
-
-    The first `n_sentences` that have two words or more are the model's; the others are counted.
-    """
-    own = [n for n, words in enumerate(text.words) if len(words) > 1][:n_sentences]
-    numbers = {tag: number for number, tag in enumerate(sorted(set().union(*text.tags)))}
-    counts = _counts(text, set(own), numbers)
-    nothing = np.full(len(numbers), N_COUNTED / len(numbers))
-    seen = [np.array([counts.get(word, 0.0) + nothing for word in text.words[n]]) for n in own]
-    scores = [np.log(each / each.sum(axis=1, keepdims=True)) for each in seen]
-    tags = [np.array([numbers[tag] for tag in text.tags[n]]) for n in own]
-    return LinearChainCRF(scores, tags, ridge)
-
-
-def _counts(text, left_out, numbers):
-    counts = {}
-    for n, (words, tags) in enumerate(zip(text.words, text.tags, strict=True)):
-        if n in left_out:
-            continue
-        for word, tag in zip(words, tags, strict=True):
-            counts.setdefault(word, np.zeros(len(numbers)))[numbers[tag]] += 1.0
-    return counts
-
-
-def sentences_table(text, n_sentences, n_folds, ridges, rng):
-    """One row a ridge: single sentences left out of a chain CRF."""
-    rows = {}
-    for ridge in ridges:
-        model = tagger(text, n_sentences, ridge)
-        folds = some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
-        checked = check(model, folds, complete=True)
-        own = {"at_own_params": 1.0 - checked.certificate.refitted.mean()}
-        costs = {"seconds_over_exact": checked.seconds / exact_seconds(model, checked)}
-        rows[ridge] = checked.row() | own | costs
-    return pd.DataFrame(rows).T.rename_axis("ridge")
-
-
-def campaign(n_folds, rng):
-    """Problems made to break the certificate, until `n_folds` folds were certified, one row each.
-
-    Few rows, weak ridges, classes that are nearly separated, rows of ten and of a hundred times the
-    length; any method, any folds, fits that have not converged. Drawn anew where a fold keeps one
-    class alone, or nothing that tells columns apart: no method takes these.
-    """
-    rows = []
-    while not rows or sum(row["certified"] for row in rows) < n_folds:
-        with suppress(*REFUSED):
-            rows.append(_adversarial(rng))
-    return pd.DataFrame(rows)
-
-
-def _adversarial(rng):
-    family = rng.choice(["logistic", "poisson"])
-    kind = rng.choice(["plain", "near-separable", "outlying rows"])
-    n = int(rng.integers(12, 120))
-    dim = int(rng.integers(1, 6))
-    x = rng.standard_normal((n, dim))
-    if kind == "outlying rows":
-        x[: max(1, n // 20)] *= rng.choice([10.0, 100.0])
-    strength = 6.0 if kind == "near-separable" else 1.0
-    eta = np.clip(strength * x @ rng.standard_normal(dim) / np.sqrt(dim), -4.0, 4.0)
-    penalty = 10.0 ** rng.uniform(-4, 1)
-    model = GLM(x, _responses(family, eta, rng), family, penalty=penalty)
-    parts = int(rng.choice([0, 3, 5, 10]))
-    folds = acv.folds.k_fold(n, parts, rng) if parts else acv.folds.leave_one_out(n)
-    method = METHODS[rng.integers(len(METHODS))]
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        checked = _any_fit(model, folds, method, rng)
-    return {
-        "family": family,
-        "kind": kind,
-        "method": method.__name__,
-        "folds": len(folds),
-        "certified": int(checked.seen.sum()),
-        "violations": checked.violations,
-        "idle_violations": checked.idle_violations,
-    }
-
-
-def _any_fit(model, folds, method, rng):
-    """A check from the optimum, or from a point near it."""
-    best = acv.fit(model, tolerance=1e-9)
-    exact = acv.exact(best, folds, tolerance=REFIT)
-    fit = best
-    if rng.random() < 0.3:
-        step = rng.standard_normal(len(best.params)) * 0.3
-        off = np.linalg.solve(np.linalg.cholesky(np.asarray(best.hessian)).T, step)
-        fit = acv.fit_at(model, best.params + off)
-    return check(model, folds, method, fit, exact, sharp=bool(rng.random() < 0.3))
-
-
-def _responses(family, eta, rng):
-    if family == "poisson":
-        return rng.poisson(np.exp(eta)).astype(float)
-    y = (rng.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
-    y[:2] = 0.0, 1.0
-    return y
-
-
-def one_fold(rng):
-    """A one-parameter logistic regression, its fold without two rows of the rarer kind, in curves.
-
-    The fold's objective along params, the bound from below that the full fit's point proves, and
-    where the full fit, the Newton step, the ball and the refit are.
-    """
-    x = np.linspace(-2.0, 2.0, 40)[:, None]
-    y = (rng.random(40) < 1.0 / (1.0 + np.exp(-1.5 * x[:, 0]))).astype(float)
-    model = GLM(x, y, "logistic", penalty=0.1, intercept=False)
-    fit = acv.fit(model)
-    wrong = np.flatnonzero((y == 1.0) != (x[:, 0] > 0.0))[:2]
-    fold = acv.Folds([wrong])
-    step = acv.newton_step(fit, fold)
-    weights = np.ones(40)
-    weights[fold[0]] = 0.0
-    kept = np.abs(x[weights > 0.0]).max()
-    here = fit.params[0]
-    _, gradient = model.derivatives.value_and_gradient(fit.params, weights)
-    curvature = np.asarray(model.derivatives.hessian(fit.params, weights))[0, 0]
-    theta = here + np.linspace(-0.6, 2.8, 300) * (step.params[0, 0] - here)
-    values = np.array([model.objective(np.array([t]), weights) for t in theta])
-    steps = np.abs(theta - here)
-    falling = gradient[0] * (theta - here)
-    bend = curvature * (np.expm1(-kept * steps) + kept * steps) / kept**2
-    length = np.abs(step.params[0, 0] - here)
-    radius = -np.log1p(-kept * length) / kept - length
-    base = model.objective(fit.params, weights)
-    return {
-        "theta": theta,
-        "objective": values - base,
-        "bound": falling + bend,
-        "fit": here,
-        "step": step.params[0, 0],
-        "ball": step.params[0, 0] + np.array([-1, 1]) * radius,
-        "refit": acv.exact(fit, fold, tolerance=1e-10).params[0, 0],
-    }

@@ -4,7 +4,7 @@ operations of autograd's tape; and Algorithm 1 of Ghosh et al. (2020) as it is p
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -63,9 +63,7 @@ def marginalisations(model: Any, fit: acv.Fit, folds: acv.Folds) -> dict[str, in
     return found
 
 
-def by_folds(
-    model: Any, fit: acv.Fit, numbers: Sequence[int], rng: np.random.Generator
-) -> pd.DataFrame:
+def by_folds(model, fit, numbers, rng):
     """`marginalisations` of i.i.d. folds of 10 %, one row a number of folds."""
     rows = {
         n: marginalisations(model, fit, traffic.folds_of("iid", model, 10, n, rng)) for n in numbers
@@ -144,9 +142,7 @@ def _taped(function: Callable, *args: Any) -> int:
     return count["operations"]
 
 
-def as_printed(
-    params: np.ndarray, inverted: np.ndarray, cross: np.ndarray, folds: Sequence[np.ndarray]
-) -> np.ndarray:
+def as_printed(params, inverted, cross, folds):
     """Line 4 of Algorithm 1, (n_folds, D): theta + the sum of H^-1 J_t over the fold's sites t."""
     return np.array([params + (inverted @ cross[:, fold]).sum(axis=1) for fold in folds])
 

@@ -8,10 +8,8 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.fit import TOLERANCE
 from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
-from acvlib.solvers.newton import newton
 from acvlib.trials import UnconvergedFit
 
 from .. import ledger
@@ -169,10 +167,9 @@ def by_draw(study, params, rungs=RUNGS):
     return pd.concat(dict(enumerate(tables)), names=["draw"])
 
 
-def error_path(study, epochs, iterates=None):
+def error_path(study, epochs):
     """`by_draw` at each of the epochs, a DataFrame indexed by epoch, draw and rung."""
-    iterates = study.iterates if iterates is None else iterates
-    tables = {epoch: by_draw(study, iterates[epoch]) for epoch in track(epochs, "CV")}
+    tables = {epoch: by_draw(study, study.iterates[epoch]) for epoch in track(epochs, "CV")}
     return pd.concat(tables, names=["epoch"])
 
 
@@ -182,49 +179,14 @@ def gains(table, column="mean_error", rung="infinitesimal_jackknife"):
     return (columns[rung] / columns["no_adjustment"]).to_numpy()
 
 
-def judged(table):
-    """What is judged at an iterate, {part: (values of the IJ, of doing nothing)}, a value a draw:
-    the correlation of probabilities, and `.gain`, their error over that of doing nothing.
+def record(id, table, data):
+    """Record, at an iterate, the IJ's correlation of probabilities, and as `.gain` their error over
+    that of doing nothing, beside doing nothing itself.
     """
     ij, none = "infinitesimal_jackknife", "no_adjustment"
-    columns = table.correlation.unstack("rung")
-    gain = tuple(gains(table, rung=rung) for rung in (ij, none))
-    return {"": (columns[ij].to_numpy(), columns[none].to_numpy()), ".gain": gain}
-
-
-def record(id, table, data):
-    """Record what is `judged` at an iterate."""
-    for ending, (values, nothing) in judged(table).items():
-        ledger.record_draws(f"{id}{ending}", values, data, baseline=nothing)
-
-
-def other_orders(study, start, epochs, rng, n_orders=2):
-    """The largest change of the IJ's median correlation, at any of the epochs, when the layer is
-    trained from `start` with its batches in other orders.
-    """
-
-    def medians(iterates):
-        table = error_path(study, epochs, iterates).xs("infinitesimal_jackknife", level="rung")
-        return table.correlation.groupby("epoch").median()
-
-    own = medians(study.iterates)
-    others = [
-        medians(adam_epochs(study.model, start, max(epochs), rng)[0]) for _ in range(n_orders)
-    ]
-    return float(max(np.abs(other - own).max() for other in others))
-
-
-def disagreement(study, epochs, n_folds):
-    """The largest distance, in standard errors, between the refits of the first folds from the
-    optimum and those that Newton's method reaches from the iterates after these epochs.
-    """
-    folds, expected = acv.Folds(study.folds[:n_folds]), study.reference.params[:n_folds]
-    refits = [
-        newton(study.model.derivatives, study.iterates[epoch], folds, TOLERANCE).params
-        for epoch in track(epochs, "refits")
-    ]
-    between = study.full.standard_errors_between
-    return float(max(between(params, expected).max() for params in refits))
+    r = table.correlation.unstack("rung")
+    ledger.record_draws(id, r[ij], data, baseline=r[none])
+    ledger.record_draws(f"{id}.gain", gains(table), data, baseline=gains(table, rung=none))
 
 
 def decays(path, rung="infinitesimal_jackknife", column="mean_error"):
@@ -240,6 +202,24 @@ def decays(path, rung="infinitesimal_jackknife", column="mean_error"):
         rank, clock = (spearmanr(x, rows[column]).statistic for x in (rows.grad_norm, epochs))
         found[draw] = {"slope": power, "rank": rank, "clock": clock}
     return pd.DataFrame(found).T
+
+
+def entity_scores(true, predicted, names):
+    """Precision, recall, F1 and number of entities by type,
+    then over all entities ("micro avg"), a DataFrame.
+
+    true, predicted: tag numbers (T_n,) of each sentence; names: the tags in IOB2. As in conlleval,
+    an entity counts where its type and both its ends are right, and an I- that follows no entity of
+    its type begins one.
+    """
+    from seqeval.metrics import classification_report
+
+    pair = [[[names[k] for k in tags] for tags in numbers] for numbers in (true, predicted)]
+    table = pd.DataFrame(classification_report(*pair, output_dict=True, zero_division=0)).T
+    table = table.drop(["macro avg", "weighted avg"]).rename(
+        columns={"f1-score": "F1", "support": "entities"}
+    )
+    return table.astype({"entities": int})
 
 
 def own_slopes(model, folds):

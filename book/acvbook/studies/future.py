@@ -10,10 +10,7 @@ from arviz_stats.base import array_stats
 
 import acvlib as acv
 from acvlib.beyond.prefixes import futures
-from acvlib.models import AutoRegressiveHMM, PoissonTraffic
-from acvlib.models.hmm import em
-
-from . import ladders
+from acvlib.models import PoissonTraffic
 
 DAY = 288  # five-minute counts
 WEEK = 7 * DAY
@@ -44,22 +41,9 @@ def traffic(data: Any, first: int = 4 * WEEK) -> Series:
     return Series(model, acv.fit(model), sites[sites >= first])
 
 
-def recording(data: Any, n_channels: int, n_frames: int, rng: np.random.Generator) -> Series:
-    """The second half of one recording, by an autoregressive HMM of three states."""
-    x = data.sequences[0][:n_frames, :n_channels]
-    model = AutoRegressiveHMM([x / x.std(axis=0)], 3, sites="steps", dense_limit=1000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        starts = model.starting_points(rng, 5)
-        runs = [em.expectation_maximisation(model, start) for start in starts]
-        fit = acv.fit(model, min(runs, key=lambda run: run.objectives[-1]).params)
-    return Series(model, fit, np.arange(model.n_sites // 2, model.n_sites))
-
-
 def in_one_pass(series: Series, anchors: int) -> Scores:
     """`acv.leave_future_out`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = acv.leave_future_out(series.fit, series.starts, anchors=anchors)
     return Scores(found.losses, found.params, found.evaluations["refit"], found.seconds)
 
@@ -98,8 +82,7 @@ def refitted(series: Series, rows: np.ndarray, at_once: int = 64) -> Scores:
     """Exact refits of some origins, nan where one fails; the seconds are in proportion for all."""
     began = time.perf_counter()
     parts = [rows[i : i + at_once] for i in range(0, len(rows), at_once)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         results = [acv.exact(series.fit, _folds(series, part)) for part in parts]
     seconds = (time.perf_counter() - began) * len(series.starts) / len(rows)
     losses = np.concatenate([loss for result in results for loss in result.losses])
@@ -200,30 +183,3 @@ def by_draw(found: pd.DataFrame, exact: Scores, n_draws: int, rng: np.random.Gen
         draws.append(middle)
         middle.loc["spread"] = np.nanstd(exact.losses[rows])
     return pd.DataFrame(draws)
-
-
-def gradients(series: Series, anchors: int, repeats: int = 15) -> float:
-    """Processor time of all origins without the refits, in evaluations of F with its gradient."""
-    model, fit, _ = series
-    own = acv.derivatives_of(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = acv.leave_future_out(series.fit, series.starts, anchors=anchors)
-    rows = np.flatnonzero(found.refitted)
-    ones = np.ones(model.n_sites)
-
-    def price():
-        for fold in acv.exact(fit, found.folds(rows)).folds:
-            own.hessian(fit.params, acv.folds.weights(model.n_sites, fold))
-
-    calls = (
-        lambda: acv.leave_future_out(series.fit, series.starts, anchors=anchors),
-        price,
-        lambda: own.value_and_gradient(fit.params, ones),
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        whole, refits, gradient = (
-            min(ladders.seconds(call, repeats, time.process_time)) for call in calls
-        )
-    return (whole - refits) / gradient

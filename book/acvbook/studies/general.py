@@ -6,16 +6,12 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_matrix
+from scipy.sparse import block_diag
+from sklearn.neighbors import kneighbors_graph
 
 import acvlib as acv
 from acvlib.methods.exact import exact
-from acvlib.models import (
-    GraphAffinity,
-    ManifoldEnergy,
-    RBFAffinity,
-    SemiSupervised,
-)
+from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity, SemiSupervised
 
 from ..datasets import Msd, load_or_simulate, simulate_msd
 from ..datasets.msd import N_ROWS
@@ -82,7 +78,10 @@ def over_draws(model, data, rng, gammas, n_draws, labelled=LABELLED):
         one = relabelled(model, y, rng, labelled)
         folds = acv.folds.k_fold(one.n_sites, 20, rng, one.observed)
         for p, i in gammas:
-            tables[p, i, draw] = _all_of(replace(one, gamma_p=p, gamma_i=i), folds)
+            with_these = replace(one, gamma_p=p, gamma_i=i)
+            results = on_folds(with_these, folds, LADDER)
+            added = [expansions(with_these, results), discrepancies(results)]
+            tables[p, i, draw] = agreement(with_these, results).join(added)
     return pd.concat(tables, names=["gamma_p", "gamma_i", "draw"])
 
 
@@ -94,11 +93,6 @@ def over_settings(data, rng, gammas, n_draws):
             model = semi_supervised(data, rng, scaling=scaling, width=width)
             tables[scaling, width] = over_draws(model, data, rng, gammas, n_draws)
     return pd.concat(tables, names=["scaling", "width"])
-
-
-def _all_of(model, folds):
-    results = on_folds(model, folds, LADDER)
-    return agreement(model, results).join([expansions(model, results), discrepancies(results)])
 
 
 def relabelled(model, y, rng, labelled=LABELLED):
@@ -192,9 +186,7 @@ def discrepancies(results):
     return pd.DataFrame(rows).T.rename_axis("rung")
 
 
-def neighbour_affinity(
-    points: np.ndarray, sigma: float, n_neighbours: int, rng: np.random.Generator, leaf: int = 1000
-) -> GraphAffinity:
+def neighbour_affinity(points, sigma, n_neighbours, rng, leaf=1000):
     """exp(-|x_i - x_j|^2 / (2 sigma)) between near neighbours, in place of an `RBFAffinity`.
 
     Points are halved along random directions down to leaves of at most `leaf`; neighbours are those
@@ -202,9 +194,13 @@ def neighbour_affinity(
     by one number, so that their sum is about that of the full matrix: gamma_P then means the same.
     Source: Dasgupta and Freund (2008).
     """
-    pairs = [_neighbours(points, part, n_neighbours) for part in _leaves(points, leaf, rng)]
-    rows, columns, square = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    graph = csr_matrix((np.exp(-square / (2.0 * sigma)), (rows, columns)), shape=(len(points),) * 2)
+    graphs, leaves = [], list(_leaves(points, leaf, rng))
+    for part in leaves:
+        k = min(n_neighbours, len(part) - 1)
+        graphs.append(kneighbors_graph(points[part], k, mode="distance"))
+    place = np.argsort(np.concatenate(leaves))
+    graph = block_diag(graphs, format="csr")[place][:, place]
+    graph.data = np.exp(-(graph.data**2) / (2.0 * sigma))
     graph = graph.maximum(graph.T)
     first, second = rng.integers(len(points), size=(2, 100_000))
     square = ((points[first] - points[second]) ** 2).sum(axis=1)
@@ -222,15 +218,3 @@ def _leaves(points, leaf, rng) -> Iterator[np.ndarray]:
             continue
         order = np.argsort(points[part] @ rng.standard_normal(points.shape[1]))
         waiting += np.array_split(part[order], 2)
-
-
-def _neighbours(points, part, n_neighbours):
-    """(point, neighbour, squared distance) of the nearest in a leaf, without the point itself."""
-    own = points[part]
-    size = (own**2).sum(axis=1)
-    square = np.maximum(size[:, None] + size - 2.0 * own @ own.T, 0.0)
-    np.fill_diagonal(square, np.inf)
-    k = min(n_neighbours, len(part) - 1)
-    nearest = np.argpartition(square, k - 1, axis=1)[:, :k]
-    distances = np.take_along_axis(square, nearest, axis=1)
-    return np.repeat(part, k), part[nearest].ravel(), distances.ravel()

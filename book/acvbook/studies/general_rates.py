@@ -1,7 +1,6 @@
 """How the error of approximate CV falls: Theorems 4.4 to 4.6 of Zhu and Liu (2021)."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -45,16 +44,13 @@ def pairwise(n, rng):
     return PairwiseLinear(X, X @ SHIFT + rng.standard_normal(n), "ranking", gamma_i=0.1)
 
 
-def without_penalty(kind, n, rng):
-    """A kind with gamma_I = 0: what Theorem 3.1 leaves out vanishes at the optimum, if there is no
-    term but one.
-    """
-    return replace(KINDS[kind](n, rng), gamma_i=0.0)
-
-
 KINDS = {"supervised": supervised, "semi_supervised": semi_supervised, "pairwise": pairwise}
 KINDS |= {"hinge": hinge, "contrastive": contrastive}
-KINDS |= {f"{kind}_plain": partial(without_penalty, kind) for kind in ("supervised", "pairwise")}
+# With gamma_I = 0 what Theorem 3.1 leaves out vanishes at the optimum, if there is but one term.
+KINDS |= {
+    f"{make.__name__}_plain": lambda n, rng, make=make: replace(make(n, rng), gamma_i=0.0)
+    for make in (supervised, pairwise)
+}
 PAIRS = ("pairwise", "contrastive", "pairwise_plain")
 
 

@@ -66,8 +66,8 @@ def cold_start(model, fit, folds, rng):
 
 
 def summary(errors):
-    """Mean, quartiles and mean square of errors of any shape, a dict."""
-    sizes = np.abs(errors).ravel()
+    """Mean, quartiles and mean square of parts of errors, a dict."""
+    sizes = np.abs(np.concatenate([np.ravel(part) for part in errors]))
     low, median, high = np.quantile(sizes, (0.25, 0.5, 0.75))
     return {
         "mean": sizes.mean(),
@@ -78,38 +78,15 @@ def summary(errors):
     }
 
 
-def held_out_errors(model, result):
-    """Errors of a `CVResult` at the times left out, of all folds, genes and replicates, pooled."""
-    pairs = zip(result.params, result.folds, strict=True)
-    return np.concatenate([model.errors(params)[:, fold].ravel() for params, fold in pairs])
-
-
 def error_table(run, test_expression):
     """`summary` of each estimate and of test genes' errors, by (estimate, left_out)."""
-    rows = {key: summary(held_out_errors(run.model, result)) for key, result in run.results.items()}
+    rows = {}
+    for key, result in run.results.items():
+        pairs = zip(result.params, result.folds, strict=True)
+        rows[key] = summary([run.model.errors(params)[:, fold].ravel() for params, fold in pairs])
     test = summary(run.model.errors_on(test_expression, run.fit.params)[:, :N_EARLY])
     rows |= {("test", size): test for _, size in run.results}
     return pd.DataFrame(rows).T.rename_axis(["estimate", "left_out"])
-
-
-def stage_distances(run):
-    """Squared distances of both stages from exact, {(rung, left_out): {stage: (n_folds,)}}."""
-    cut = run.model.split(run.fit.params)[0].size
-    metric = run.fit.metric.tocsr()
-    stages = {"regressions": slice(None, cut), "clustering": slice(cut, None)}
-    away = {}
-    for (name, size), result in run.results.items():
-        gap = result.params - run.results["exact", size].params
-        away[name, size] = {
-            stage: (gap[:, s] @ metric[s, s] * gap[:, s]).sum(axis=1) for stage, s in stages.items()
-        }
-    return away
-
-
-def stage_errors(run):
-    """Median distance of both stages from exact in standard errors, by (rung, left_out)."""
-    medians = pd.DataFrame(stage_distances(run)).T.map(np.median).astype(float)
-    return np.sqrt(medians).rename_axis(["estimate", "left_out"])
 
 
 def seconds_table(run):
@@ -126,12 +103,30 @@ def seconds_table(run):
     return table.assign(ratio=table.exact / table.ij)
 
 
-def jackknife_in_refits(run):
-    """Seconds of the IJ for all combinations at once, over seconds of a mean refit."""
-    jackknife = acv.infinitesimal_jackknife(run.fit, every_fold()).seconds
-    refits = [result for (name, _), result in run.results.items() if name == "exact"]
-    count = sum(len(result.folds) for result in refits)
-    return jackknife / (sum(result.seconds for result in refits) / count)
+def ladder(run):
+    """How near each rung comes to exact CV's clustering, a dict: medians over single times in
+    standard errors, the shares of all folds in which the frozen step is nearer than no adjustment
+    and than the IJ, and seconds of the IJ for all combinations over those of a mean refit.
+    """
+    exact = {k: result for (name, k), result in run.results.items() if name == "exact"}
+    results = run.results | {("ns", 1): acv.newton_step(run.fit, exact[1].folds)}
+    results |= {("frozen", k): acv.frozen_newton(run.fit, exact[k].folds) for k in exact}
+    own = slice(run.model.split(run.fit.params)[0].size, None)
+    metric, away = run.fit.metric.tocsr()[own, own], {}
+    for (name, k), result in results.items():
+        gap = result.params[:, own] - exact[k].params[:, own]
+        away[name, k] = (gap @ metric * gap).sum(axis=1)
+    nearest, ij, train = (
+        np.concatenate([away[name, k] for k in exact]) for name in ("frozen", "ij", "train")
+    )
+    rungs = {RUNGS[name].__name__: np.sqrt(np.median(away[name, 1])) for name in RUNGS}
+    count = sum(len(result.folds) for result in exact.values())
+    refit = sum(result.seconds for result in exact.values()) / count
+    return rungs | {
+        "frozen_beats_none": np.mean(nearest < train),
+        "frozen_beats_ij": np.mean(nearest < ij),
+        "in_refits": acv.infinitesimal_jackknife(run.fit, every_fold()).seconds / refit,
+    }
 
 
 def largest_residual(run):
@@ -145,7 +140,7 @@ class Rebuilds(NamedTuple):
 
     errors: mean absolute errors by (rebuild, df, left_out), a column an estimate; seconds:
     `seconds_table` by the same; residual: the worst |r| by (rebuild, df); largest: of the largest
-    df, by rebuild, `ladder` and `jackknife_in_refits`.
+    df, by rebuild, `ladder`.
     """
 
     errors: pd.DataFrame
@@ -168,7 +163,7 @@ def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, **settings):
             model = clustering(expression[data.train], data.hours, df, n_clusters, **settings)
             run = every_rung(model, acv.fit(model, rng=rng), folds, SCORED)
             if df == max(dfs):
-                largest[number] = ladder(run) | {"in_refits": jackknife_in_refits(run)}
+                largest[number] = ladder(run)
             cold = {("cold", k): cold_start(model, run.fit, some[k], rng) for k in some}
             run = run._replace(results=run.results | cold)
             errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
@@ -206,26 +201,6 @@ def cold_folds(number, stride=20):
     such that `stride` rebuilds in a row take each fold once.
     """
     return {k: left_out(k) if k == 1 else left_out(k)[number % stride :: stride] for k in SIZES}
-
-
-def ladder(run):
-    """How near each rung comes to exact CV's clustering, a dict.
-
-    Medians over single times in standard errors, and the share of all folds in which the frozen
-    step is nearer than no adjustment and than the IJ.
-    """
-    folds = {k: result.folds for (name, k), result in run.results.items() if name == "exact"}
-    frozen = {("frozen", k): acv.frozen_newton(run.fit, folds[k]) for k in folds}
-    newton = {("ns", 1): acv.newton_step(run.fit, folds[1])}
-    run = run._replace(results=run.results | frozen | newton)
-    errors = stage_errors(run)["clustering"].xs(1, level=1)
-    rungs = {rung.__name__: errors[name] for name, rung in RUNGS.items() if name != "exact"}
-    away = pd.DataFrame(stage_distances(run)).loc["clustering"]
-    train, ij, frozen = (np.concatenate([*away[name]]) for name in ("train", "ij", "frozen"))
-    return rungs | {
-        "frozen_beats_none": np.mean(frozen < train),
-        "frozen_beats_ij": np.mean(frozen < ij),
-    }
 
 
 def chosen(errors):
@@ -329,8 +304,7 @@ def with_bfgs(model, rng, folds):
     found = {}
     for name, params in ends.items():
         fit = acv.fit_at(model, params)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnconvergedFit)
+        with warnings.catch_warnings(action="ignore", category=UnconvergedFit):
             rungs = [acv.infinitesimal_jackknife, acv.no_adjustment]
             results = [rung(fit, folds) for rung in rungs]
         refits = [_refit(model, params, fold, name) for fold in folds]
@@ -353,14 +327,3 @@ def furthest_from_one(ratios):
     """The entry of a table that is furthest from 1."""
     values = np.asarray(ratios, float).ravel()
     return float(values[abs(values - 1.0).argmax()])
-
-
-def largest_clusters(model, params, n):
-    """(genes less their means (m, n_times), mean curve) of the n largest clusters."""
-    genes, clusters = model.split(params)
-    positions = model.stage_two.positions(model.stage_one.unpack(genes))
-    belongs = model.stage_two.memberships(clusters, positions).argmax(axis=1)
-    centred = model.expression.mean(axis=2) - model.expression.mean(axis=(1, 2))[:, None]
-    curves = model.unpack(params).centroids @ model.curves.T
-    order = np.argsort(-np.bincount(belongs, minlength=model.n_clusters))[:n]
-    return [(centred[belongs == cluster], curves[cluster]) for cluster in order]

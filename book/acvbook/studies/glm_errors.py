@@ -39,13 +39,10 @@ class Truth(NamedTuple):
         """(X (n, D), y (n,))."""
         x = rng.standard_normal((n, len(self.beta)))
         mean = FAMILIES[self.family].mean(self.intercept + x @ self.beta)
-        return x, _response(self.family, mean, rng)
-
-
-def _response(family, mean, rng):
-    if family == "gaussian":
-        return rng.normal(mean)
-    return (rng.poisson(mean) if family == "poisson" else rng.binomial(1, mean)).astype(float)
+        if self.family == "gaussian":
+            return x, rng.normal(mean)
+        draw = rng.poisson(mean) if self.family == "poisson" else rng.binomial(1, mean)
+        return x, draw.astype(float)
 
 
 def truth(family, dim, rng):
@@ -101,8 +98,6 @@ def figure1(families, n_sets, n, dim, n_test, rng):
     )
 
 
-
-
 def compared(errors):
     """`errors` with each estimate over the test error (train_to_test, ...), whether IJ and
     training error are below exact, and their shortfall from exact over exact's gain on training.
@@ -124,24 +119,9 @@ def beside(errors, authors):
     sets with the IJ below exact, by family.
     """
     tables = {"ours": errors} if authors is None else {"ours": errors, "authors": authors}
-    rows = {name: _medians(compared(table)) for name, table in tables.items()}
+    rows = {}
+    for name, table in tables.items():
+        by = compared(table).groupby("family")
+        shares = by[[*COMPARED]].median().assign(ij_below_exact=by.ij_below_exact.mean())
+        rows[name] = shares
     return pd.concat(rows, names=["whose"]).swaplevel().sort_index()
-
-
-def _medians(errors):
-    by = errors.groupby("family")
-    return by[list(COMPARED)].median().assign(ij_below_exact=by.ij_below_exact.mean())
-
-
-def penalty_path(penalties, n, dim, n_test, rng, family="logistic"):
-    """Mean log loss by each rung and on test data, indexed by penalty."""
-    source = truth(family, dim, rng)
-    (x, y), (x_test, y_test) = source.draw(n, rng), source.draw(n_test, rng)
-    folds, rows = acv.folds.leave_one_out(n), []
-    for penalty in penalties:
-        model = GLM(x, y, family, penalty=penalty)
-        full = acv.fit(model)
-        row = {name: result.loss for name, result in run_rungs(model, full, folds).items()}
-        eta = full.params[0] + x_test @ full.params[1:]
-        rows.append(row | {"test": float(model.family.loss(eta, y_test).mean())})
-    return pd.DataFrame(rows, index=pd.Index(penalties, name="penalty"))

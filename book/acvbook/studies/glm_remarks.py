@@ -113,8 +113,7 @@ def away_from_optimum(n, dim, tolerances, n_draws, rng):
 def _errors_from(model, end, best, reference):
     row = {"distance": float(best.standard_errors_between(end.params, best.params))}
     folds = acv.folds.leave_one_out(model.n_sites)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)  # which is what is studied
+    with warnings.catch_warnings(action="ignore", category=UnconvergedFit):
         for name, rung in RUNGS.items():
             params = rung(end, folds).params
             row[name] = np.median(best.standard_errors_between(params, reference))
@@ -166,8 +165,7 @@ def mismatch(model, full, n_folds, optimiser):
     sites = np.arange(n_folds)[:, None]
     weights = 1.0 - np.eye(n_folds, model.n_sites)
     refits = np.array([optimiser(model, full.params, row) for row in weights])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)
+    with warnings.catch_warnings(action="ignore", category=UnconvergedFit):
         ij = acv.infinitesimal_jackknife(full, acv.Folds(sites)).params
     errors, moves = (full.standard_errors_between(a, refits) for a in (ij, full.params))
     return np.median(errors) / np.median(moves)

@@ -1,7 +1,6 @@
 """Algorithm 4 of Ghosh et al. (2020), not run there: labels of single words left out."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -109,5 +108,3 @@ def ratios(results, draws):
             }
         )
     return pd.DataFrame(rows)
-
-

@@ -37,16 +37,14 @@ def pulls(model, params, folds):
 
 def loss_slopes(model, params, folds):
     """Gradients of held-out losses at each fold's params (n_folds, D), by differences."""
+    heldout, folds = acv.derivatives_of(model).heldout, acv.Folds.of(folds, model)
     slopes = np.empty_like(params)
     for d, move in enumerate(STEP * np.eye(params.shape[1])):
-        ahead, behind = (_fold_losses(model, params + sign * move, folds) for sign in (1, -1))
-        slopes[:, d] = (ahead - behind) / (2 * STEP)
+        ahead, behind = (
+            [each.sum() for each in heldout(params + sign * move, folds)] for sign in (1, -1)
+        )
+        slopes[:, d] = np.subtract(ahead, behind) / (2 * STEP)
     return slopes
-
-
-def _fold_losses(model, params, folds):
-    losses = acv.derivatives_of(model).heldout(params, acv.Folds.of(folds, model))
-    return np.array([each.sum() for each in losses])
 
 
 def _error(result, reference, rows):

@@ -86,11 +86,7 @@ def _settings(data, model, fit, conclusions, sizes):
     for name, phi in conclusions.items():
         for k in sizes:
             yield Setting(data, f"{name} up", k, model, fit, phi)
-            yield Setting(data, f"{name} down", k, model, fit, _minus(phi))
-
-
-def _minus(phi):
-    return lambda params: -phi(params)
+            yield Setting(data, f"{name} down", k, model, fit, lambda p, phi=phi: -phi(p))
 
 
 def effects(setting: Setting, n_random: int, rng: np.random.Generator) -> dict:

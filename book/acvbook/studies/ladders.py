@@ -40,11 +40,7 @@ def correlation(a: Any, b: Any) -> float:
     return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0.0 < np.ptp(b) else float("nan")
 
 
-def against_exact(
-    results: Mapping[str, acv.CVResult],
-    losses_of: Callable[[acv.CVResult], np.ndarray] = pointwise,
-    unit: float = 1.0,
-) -> pd.DataFrame:
+def against_exact(results, losses_of=pointwise, unit=1.0):
     """One row a rung, exact among them: how far its losses and its params are from the refits'.
 
     results: by rung, with `exact` and `no_adjustment`; losses_of: which losses. correlation: of

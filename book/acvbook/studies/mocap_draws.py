@@ -54,27 +54,22 @@ def draws(data, chosen, n_draws, seed, **sizes):
     return pd.concat(tables, names=["draw"])
 
 
-def read(reading, data, orders, seed, **sizes):
-    """The `summary` of one `Reading`, as of the draw of its split's number; data by frame rate."""
-    chosen = emissions(orders, ())
-    if reading.variance is not None:
-        chosen = known_variance(chosen, reading.variance)
-    rng = np.random.default_rng([seed, reading.split])
-    once = {"once": True} if reading.fit == SEARCH else {}
-    return drawn(data[reading.rate], chosen, rng, n_states=reading.n_states, **sizes, **once)
-
-
-def readings(chosen, data, orders, seed, drawn_by_reading, **sizes):
+def readings(every, data, orders, seed, drawn_by_reading, **sizes):
     """A row for each `Reading`: what it is, and the model of least loss by each rung and on test
     data; and how far an AR(1) refit and its approximations are apart.
 
     drawn_by_reading: `draws` of the same orders, seed and sizes, by their `Reading` of split 1.
     """
     rows = []
-    for reading in chosen:
+    for reading in every:
         known = drawn_by_reading.get(reading._replace(split=1))
         if known is None:
-            table = read(reading, data, orders, seed, **sizes)
+            chosen = emissions(orders, ())
+            if reading.variance is not None:
+                chosen = known_variance(chosen, reading.variance)
+            rng = np.random.default_rng([seed, reading.split])
+            settings = sizes | {"n_states": reading.n_states, "once": reading.fit == SEARCH}
+            table = drawn(data[reading.rate], chosen, rng, **settings)
         else:
             table = known.loc[reading.split]
         theta = table.theta.xs(REFERENCE)[["no_adjustment", "infinitesimal_jackknife"]]

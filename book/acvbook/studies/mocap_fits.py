@@ -52,28 +52,17 @@ def split(data, n_train, rng):
     return train.scaled(), test.scaled(train)
 
 
-def fitted(
-    name,
-    sequences,
-    n_states,
-    emission,
-    rng,
-    n_restarts,
-    labels=None,
-    context=CONTEXT,
-    sites="sequences",
-    once=False,
-    **settings,
-):
-    """MAP of all parameters from the best of several starts,
-    then of those of the states alone, as `Fitted`.
+def fitted(name, x, n_states, emission, rng, n_restarts, labels=None, once=False, **settings):
+    """MAP of all parameters from the best of several starts, then of those of the states alone, as
+    `Fitted`.
 
     labels (M,): states of the frames under another model, one more start. EM where it has an
     M-step, else L-BFGS. once: instead one search from one start, as the paper has no restarts, by
     L-BFGS and then Newton's method. settings: of the `HMM`.
     """
     started = time.perf_counter()
-    model = HMM(sequences, n_states, emission, sites, context=context, **settings)
+    about = {"sites": "sequences", "context": CONTEXT} | settings
+    model = HMM(x, n_states, emission, **about)
     climb = _by_gradient if emission.maximise is None else _by_em
     start = model.initial_params(rng) if once else None
     whole = _optimum(model, start) if once else climb(model, rng, n_restarts, labels)
@@ -135,12 +124,11 @@ def states(one):
     return one.model.posterior(one.fit.params).argmax(axis=1)
 
 
-def fit_all(sequences, n_states, chosen, rng, n_restarts, context=CONTEXT, **settings):
+def fit_all(sequences, n_states, chosen, rng, n_restarts, **settings):
     """A `Fitted` for each emission by name; AR(1)'s states start those that follow it."""
     labels, found = None, {}
     for name, emission in chosen.items():
-        found[name] = fitted(
-            name, sequences, n_states, emission, rng, n_restarts, labels, context, **settings
-        )
+        about = sequences, n_states, emission, rng, n_restarts, labels
+        found[name] = fitted(name, *about, **settings)
         labels = states(found[name]) if name == "AR(1)" else labels
     return found

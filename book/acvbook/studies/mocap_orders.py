@@ -1,15 +1,12 @@
 """Figure 6 of Ghosh et al. (2020): which emission describes a new recording best."""
 
-import tracemalloc
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import parallel_config
-from threadpoolctl import threadpool_limits
 
 from acvlib.folds import leave_one_out
-from acvlib.methods.ladder import ladder, newton_step
+from acvlib.methods.ladder import ladder
 
 from .ladders import seconds
 from .mocap_fits import Fitted
@@ -83,42 +80,3 @@ def minutes(studied):
     results = studied.values()
     rungs = sum(cv.seconds for result in results for cv in result.rungs.values())
     return (rungs + sum(result.fitted.seconds for result in results)) / 60.0
-
-
-def newton_gigabytes(result):
-    """(all, dense): the most memory that the Newton steps of all folds hold at a time, in
-    gigabytes, as Python counts its arrays; and what one dense D x D Hessian takes.
-    """
-    model, full = result.fitted.model, result.fitted.fit
-    tracemalloc.start()
-    newton_step(full, leave_one_out(model.n_sites))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak / 1e9, 8 * model.n_params**2 / 1e9
-
-
-def solves(result, repeats=5):
-    """Seconds of all IJ and all NS solves to a relative residual of 1e-6, and both as ratios;
-    one thread each.
-
-    ij counts the gradients of all sequences and the solves; ns the fold gradients, blocks and
-    solves. ij_in_gradients: over one log p with gradient. All are medians of `repeats`. `result` is
-    a `mocap_orders.Orders`.
-    """
-    model, params = result.fitted.model, result.fitted.fit.params
-    derivatives, folds = model.derivatives, leave_one_out(model.n_sites)
-
-    def ij():
-        hessian = derivatives.hessian(params, np.ones(model.n_sites))
-        return hessian.solve(derivatives.cross(params, folds).T)
-
-    def ns():
-        _, gradients = derivatives.fold_gradients(params, folds, values=False)
-        return derivatives.fold_hessians(params, folds).solve(gradients)
-
-    with threadpool_limits(1), parallel_config("threading", n_jobs=1):
-        unit = gradient_seconds(model, params, repeats)
-        ij, ns = (float(np.median(seconds(solve, repeats))) for solve in (ij, ns))
-    return {"gradient": unit, "ij": ij, "ns": ns, "ij_in_gradients": ij / unit, "ns_to_ij": ns / ij}
-
-

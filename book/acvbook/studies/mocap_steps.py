@@ -8,7 +8,7 @@ from acvlib.methods.ladder import ladder
 from acvlib.models.hmm.emissions import AutoRegression, NeuralAutoRegression
 
 from .ladders import against_exact, pointwise
-from .mocap_fits import AS_THEY_COME, Fitted, fitted, known_variance, states
+from .mocap_fits import AS_THEY_COME, Fitted, fit_all, known_variance
 
 SCHEMES = {"iid": iid, "contiguous": contiguous}
 EMISSIONS = {
@@ -23,16 +23,10 @@ def models(sequence, n_states, rng, n_restarts, variance=1.0, names=tuple(EMISSI
 
     variance: sigma^2, estimated first and then held if it is `None`.
     """
-    found, labels = {}, None
     chosen = {name: EMISSIONS[name] for name in names}
     if variance is not None:
         chosen = known_variance(chosen, variance)
-    for name, emission in chosen.items():
-        found[name] = fitted(
-            name, [sequence], n_states, emission, rng, n_restarts, labels, 1, "steps"
-        )
-        labels = states(found[name]) if name == "AR(1)" else labels
-    return found
+    return fit_all([sequence], n_states, chosen, rng, n_restarts, context=1, sites="steps")
 
 
 def within(model, full, percents, n_folds, rng):

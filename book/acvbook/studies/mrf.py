@@ -1,6 +1,5 @@
 """Cross-validation of hidden fields on a map: Figure 3 of Ghosh et al. (2020)."""
 
-import itertools
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -12,7 +11,6 @@ from acvlib.models import EmptyState, HiddenMRF
 from acvlib.results import Run
 from acvlib.weighting import drop_latents
 
-from . import calibration
 from .ladders import against_exact, seconds
 
 RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
@@ -88,21 +86,15 @@ def em_starts(fields, n_starts, rng):
     gap: the largest distance between the log rates of the two; nats_above: by how much the
     objective where EM ends is above that of the field's own fit, the best optimum known.
     """
-    rows = {
-        (beta, start): _em_and_gradient(field, random_start(field.model, rng))
-        for beta, field in fields.items()
-        for start in range(n_starts)
-    }
+    rows = {}
+    for beta, (model, fit, _) in fields.items():
+        for number in range(n_starts):
+            start = random_start(model, rng)
+            by_em, by_gradient = em(model, start=start).params, acv.fit(model, start).params
+            above = model.objective(by_em, np.ones(model.n_sites)) - fit.objective
+            gap = np.abs(by_em - np.sort(by_gradient)).max()
+            rows[beta, number] = {"gap": gap, "nats_above": above}
     return pd.DataFrame(rows).T.rename_axis(["beta", "start"])
-
-
-def _em_and_gradient(field, start):
-    model, one = field.model, np.ones(field.model.n_sites)
-    by_em, by_gradient = em(model, start=start).params, acv.fit(model, start).params
-    return {
-        "gap": np.abs(by_em - np.sort(by_gradient)).max(),
-        "nats_above": model.objective(by_em, one) - field.fit.objective,
-    }
 
 
 def cold_em(model, fit, folds, start=None):
@@ -158,12 +150,6 @@ def errors(fields):
     totals = attrgetter("fold_totals")
     rows = {beta: against_exact(field.results, totals) for beta, field in fields.items()}
     return pd.concat(rows, names=["beta"]).drop("exact", level="rung")
-
-
-def with_neighbours(edges, sites):
-    """How many of `sites` have another of them as a neighbour."""
-    both = np.isin(edges, sites).all(axis=1)
-    return len(np.unique(np.asarray(edges)[both]))
 
 
 def fold_seconds(field, n_parts, rng):
@@ -236,20 +222,6 @@ def choice(data, betas, folds, known=()):
     return pd.DataFrame(losses).T.rename_axis("beta")
 
 
-def balls(data, beta, radii=(1, 2), every=1):
-    """Every rung where a ball around each so many tracts is left out."""
-    folds = {
-        f"ball of radius {r}": acv.folds.balls(len(data), data.edges, r)[::every] for r in radii
-    }
-    return {name: every_rung(data, beta, parts) for name, parts in folds.items()}
-
-
-def regions(data, beta, n_regions, n_draws, rng):
-    """Every rung where a whole region is left out, for each of some random partitions."""
-    size = len(data), data.edges, n_regions
-    return {draw: every_rung(data, beta, acv.folds.regions(*size, rng)) for draw in range(n_draws)}
-
-
 def gaps_to(field, results):
     """Distances of the params of several results on single parts of the folds from the exact ones,
     in standard errors of the full fit, in one array.
@@ -259,40 +231,3 @@ def gaps_to(field, results):
     params = np.concatenate([result.params for result in results])
     sought = np.array([by_sites[tuple(fold)] for result in results for fold in result.folds])
     return field.fit.standard_errors_between(params, sought)
-
-
-def coverage(fields, counts, n_draws, rng):
-    """How honest the intervals of `calibration.estimates` are: one row a coupling and number of
-    exact folds, columns (rung, coverage) and (rung, narrower), over that of no rung.
-    """
-    rows = {}
-    for (beta, field), n_exact in itertools.product(fields.items(), counts):
-        row = rows[beta, n_exact] = {}
-        for rung in ("no_adjustment", "infinitesimal_jackknife", "frozen_newton"):
-            pair = field.results["exact"], field.results[rung]
-            drawn = calibration.estimates(*pair, n_exact, n_draws, rng)
-            row[rung, "coverage"] = drawn.covers.mean()
-            row[rung, "narrower"] = (drawn.se / drawn.se_alone).median()
-    return pd.DataFrame(rows).T.rename_axis(["beta", "n_exact"])
-
-
-def difference_loss(field):
-    """The other reading of scheme B: mean of log p(x; w_o) - log p(x; 1), normalised,
-    at the exact refits.
-
-    It scores a tract together with its place on the map.
-    """
-    model, exact = field.model, field.results["exact"]
-    pairs = zip(exact.params, exact.folds, strict=True)
-    everything = np.ones(model.n_sites)
-    gaps = [
-        _log_density(model, p, acv.folds.weights(model.n_sites, fold))
-        - _log_density(model, p, everything)
-        for p, fold in pairs
-    ]
-    return float(np.mean(gaps))
-
-
-def _log_density(model, params, weights):
-    """log p(x; params, weights), with its normaliser log Z(coupling, w)."""
-    return -model.objective(params, weights) - model.log_partition(weights)

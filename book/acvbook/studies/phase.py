@@ -41,8 +41,7 @@ def cell(fit: acv.Fit, size: int, rng: np.random.Generator) -> dict:
     n = fit.model.n_sites
     folds = acv.folds.k_fold(n, round(n / size), rng)
     folds = ladders.some(folds, MOST, rng)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefiniteFold)  # of hidden states: a step that is too long
+    with warnings.catch_warnings(action="ignore", category=IndefiniteFold):
         found = {name: rung(fit, folds) for name, rung in RUNGS.items()}
     exact = acv.exact(fit, folds)
     correction = exact.loss - found["no_adjustment"].loss
@@ -53,9 +52,7 @@ def cell(fit: acv.Fit, size: int, rng: np.random.Generator) -> dict:
     return row
 
 
-def regressions(
-    n: int, dims: list[int], shares: list[float], n_draws: int, rng: np.random.Generator
-) -> pd.DataFrame:
+def regressions(n, dims, shares, n_draws, rng):
     """One row a cell, the median of draws; index (dim, size)."""
     draws = [(each, dim) for each in rng.spawn(n_draws) for dim in dims]
     fits = [(acv.fit(regression(n, dim, each), tolerance=1e-9), each) for each, dim in draws]

@@ -17,16 +17,12 @@ def record_rungs(id, table, data=None):
     ledger.record_table(id, rungs, data, table.get("no_adjustment"))
 
 
-def record_nearer(id, theta, data=None, draws=1, sets=None):
+def record_nearer(id, theta, data=None, draws=1):
     """Record in what share of folds, rows of `ladders.theta_table`, the frozen step is no farther
-    from exact than doing nothing, and than the jackknife; beside this, that of doing nothing. By
-    the sets that the folds are in, if these are given.
+    from exact than doing nothing, and than the jackknife; beside this, that of doing nothing.
     """
     names = {NONE: "frozen_beats_none", IJ: "frozen_beats_ij"}
     nearer = theta[[*names]].ge(theta.frozen_newton, axis=0)
-    if sets is not None:
-        ledger.record_table(id, nearer.groupby(sets).mean(), data, names=names)
-        return
     idle = (theta.no_adjustment <= theta.infinitesimal_jackknife).mean()
     ledger.record_table(id, nearer.mean(), data, pd.Series([np.nan, idle], names), names, draws)
 

@@ -69,8 +69,7 @@ def predicted(model, full, folds):
     derivative of the gradient in the weights. Raises IndefiniteHessian where H + lambda is not
     positive definite.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
+    with warnings.catch_warnings(action="ignore", category=UnconvergedFit):
         methods = acv.as_printed, acv.infinitesimal_jackknife, acv.frozen_newton
         steps = {m.__name__: m(full, folds, damping=full.metric.damping).params for m in methods}
     _, rest = model.derivatives.value_and_gradient(full.params, np.ones(model.n_sites))
@@ -145,19 +144,18 @@ def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):
     draw of samples; with all images there is one draw. start: where the recursion begins.
     """
     b, damping = model.printed_cross(full.params, acv.Folds([fold])), full.metric.damping
-    scale = MARGIN * (largest_eigenvalue(full.hessian.products, b.shape[1], rng) + damping)
+    products, dim = full.hessian.products, b.shape[1]
+    scale = MARGIN * (largest_eigenvalue(products, dim, rng) + damping)
+
+    def distance(size, depth):
+        return lissa(products, b, rng, damping, size, depth, scale)[1][0]
+
     tables = {}
     for size in sizes:
-        ways = [(depth, rng, size, scale)] * (n_draws if size else 1)
-        tables[size or model.n_sites] = pd.DataFrame([_lissa(full, b, *way) for way in ways])
+        own = [{"distance": distance(size, depth)} for _ in range(n_draws if size else 1)]
+        tables[size or model.n_sites] = pd.DataFrame(own)
     table = pd.concat(tables, names=["images in a sample", "draw"])
-    start = _lissa(full, b, 0, rng, None, scale)["distance"]
-    return table.assign(start=start)
-
-
-def _lissa(full, b, depth, rng, size, scale):
-    found = lissa(full.hessian.products, b, rng, full.metric.damping, size, depth, scale)
-    return {name: getattr(found, name)[0] for name in ("distance", "residual", "agrees")}
+    return table.assign(start=distance(None, 0))
 
 
 def _mean_loss(model, params, folds):
@@ -185,6 +183,5 @@ def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
 
 def _jackknife(model, training, seed, folds):
     full = fitted(model, training, seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)
+    with warnings.catch_warnings(action="ignore", category=UnconvergedFit):
         return acv.infinitesimal_jackknife(full, folds, damping=full.metric.damping).params

@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import acvlib as acv
-from acvlib.beyond.from_scratch import SAME, fit_restarts
+from acvlib.beyond.from_scratch import fit_restarts
 
 from .state_models import EMISSIONS, Design, model_of, truth
 
@@ -60,13 +60,10 @@ def future(model: Any) -> acv.Folds:
 
 
 class Rungs(NamedTuple):
-    """By rung, summed losses of folds (n_folds,) and CPU seconds; exact: params (n_folds, D)."""
+    """By rung, summed losses of folds (n_folds,) and CPU seconds."""
 
     totals: dict[str, np.ndarray]
     seconds: dict[str, float]
-    refitted: float
-    unconverged: int
-    exact: np.ndarray
 
 
 def rungs(scheme: Scheme, fit: acv.Fit) -> Rungs:
@@ -85,14 +82,10 @@ def rungs(scheme: Scheme, fit: acv.Fit) -> Rungs:
     checked_totals = newton_totals.copy()
     exact_totals = newton_totals.copy()
     marks = [time.thread_time()]
-    params = newton.params.copy()
-    unconverged = 0
     for rows in (np.flatnonzero(flagged), np.flatnonzero(~flagged)):
         if len(rows):
             part = acv.exact(fit, folds[rows])
             exact_totals[rows] = _totals(scheme._replace(folds=folds[rows]), part)
-            params[rows] = part.params
-            unconverged += int((~part.diagnostics["converged"]).sum())
         marks.append(time.thread_time())
     checked_totals[flagged] = exact_totals[flagged]
     return Rungs(
@@ -102,9 +95,6 @@ def rungs(scheme: Scheme, fit: acv.Fit) -> Rungs:
             "checked": marks[1] - began,
             "exact": marks[2] - marks[0],
         },
-        refitted=float(flagged.mean()),
-        unconverged=unconverged,
-        exact=params,
     )
 
 
@@ -166,8 +156,7 @@ def study(design: Design, candidates: tuple[int, ...], number: int, seed: int) -
     """One simulated model: a row for each candidate, with totals of folds, seconds and marks."""
     drawn = draw(design, number, seed)
     rows = []
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         for k in candidates:
             row = _row(model_of(design, drawn.x, k), drawn, number)
             rows.append({**design._asdict(), "number": number, "candidate": k, **row})
@@ -182,9 +171,6 @@ def _row(model, drawn, number):
     row = {
         "n_params": len(fit.params),
         "seconds_fit": fitted - began,
-        "agreeing": restarts.agreeing,
-        "first_start": bool(restarts.objectives[0] <= fit.objective + SAME),
-        "decrement": fit.newton_decrement,
         "test": test_loss(model, fit, drawn),
         **information(model, fit),
         "seconds_information": 0.0,
@@ -196,30 +182,13 @@ def _row(model, drawn, number):
         sizes = np.array([len(sites) for sites in scheme.folds.scored])
         row |= {f"{name}_{rung}": totals for rung, totals in found.totals.items()}
         row |= {f"seconds_{name}_{rung}": value for rung, value in found.seconds.items()}
-        row |= {f"sizes_{name}": sizes, f"refitted_{name}": found.refitted}
-        row |= {f"unconverged_{name}": found.unconverged}
-        if name == "within" and number == 0:
-            row |= _cold(scheme, found)
+        row |= {f"sizes_{name}": sizes}
     return row
 
 
 def test_loss(model: Any, fit: acv.Fit, drawn: Drawn) -> float:
     """-log p of the test sequences, a frame."""
     return float(model.sequence_losses(fit.params, drawn.test).sum() / np.prod(TEST))
-
-
-def _cold(scheme, found):
-    """Refit the first fold from scratch: how much lower its objective ends, and its loss."""
-    model, folds, _ = scheme
-    weights = acv.folds.weights(model.n_sites, folds[0])
-    alone = replace(model, sample_weight=weights)
-    refit = fit_restarts(alone, N_STARTS, np.random.default_rng(0)).fit
-    here, _ = acv.derivatives_of(model).value_and_gradient(found.exact[0], weights)
-    loss = np.sum(model.heldout_loss(refit.params, folds[0]))
-    return {
-        "cold_gain": here - refit.objective,
-        "cold_loss": loss - found.totals["exact"][0],
-    }
 
 
 # refits from scratch
@@ -231,8 +200,7 @@ def beside_scratch(design: Design, candidates: tuple[int, ...], seed: int) -> li
     """
     drawn = draw(design, N_EACH, seed)
     shared = {**design._asdict(), "number": N_EACH}
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         return [{**shared, "candidate": k, **_both_ways(design, drawn, k)} for k in candidates]
 
 

@@ -27,11 +27,8 @@ class Design(NamedTuple):
 
 
 def designs(
-    n_states: tuple = (1, 2, 3, 4),
-    separations: tuple = (1.5, 2.5, 4.0),
-    n_sequences: tuple = (1, 10),
-    n_frames: tuple = (200, 400),
-) -> list[Design]:
+    n_states=(1, 2, 3, 4), separations=(1.5, 2.5, 4.0), n_sequences=(1, 10), n_frames=(200, 400)
+):
     """All combinations with all emissions; one state has no separation: it is 0."""
     every = itertools.product(EMISSIONS, n_states, separations, n_sequences, n_frames)
     rows = [Design(*row) for row in every]

@@ -1,16 +1,12 @@
 """What each criterion chooses of the simulated models, how often rightly, and at what loss."""
 
-import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-import acvlib as acv
-from acvlib.fit import UnrepeatedOptimum
-from acvlib.models import PoissonHMM
-
-from .state_counts import N_EACH, beside_scratch, in_processes, information, studies
+from .. import ledger
+from .state_counts import N_EACH, beside_scratch, in_processes, studies
 from .state_models import Design, designs
 
 INFORMATION = ("aic", "bic", "icl")
@@ -20,36 +16,20 @@ NATS = 1000.0  # frames that a regret is of
 LEVEL = 1.96  # standard errors to each side of a 95 % interval
 
 
-class Estimate(NamedTuple):
-    """A rate or a mean, its 95 % interval, and of how many models."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-
-def rate(happened: Any) -> Estimate:
-    """A share with Wilson's interval.
+def interval(values: Any) -> tuple[float, float, float]:
+    """(mean, low, high) of a 95 % interval: Wilson's of shares, the normal one of other means.
 
     Source: Wilson (1927).
     """
-    happened = np.asarray(happened, bool)
-    n = len(happened)
-    share = happened.mean()
-    centre = (share + LEVEL**2 / (2 * n)) / (1.0 + LEVEL**2 / n)
-    half = LEVEL * np.sqrt(share * (1.0 - share) / n + LEVEL**2 / (4 * n * n))
-    half = half / (1.0 + LEVEL**2 / n)
-    low = min(centre - half, share)  # but for rounding, it is
-    high = max(centre + half, share)
-    return Estimate(float(share), float(low), float(high), n)
-
-
-def mean(values: Any) -> Estimate:
-    """A mean with its interval by the normal approximation."""
-    values = np.asarray(values, float)
-    half = LEVEL * values.std(ddof=1) / np.sqrt(len(values))
-    return Estimate(values.mean(), values.mean() - half, values.mean() + half, len(values))
+    values = np.asarray(values)
+    n, mean = len(values), float(values.mean())
+    if values.dtype != bool:
+        half = LEVEL * values.std(ddof=1) / np.sqrt(n)
+        return mean, mean - half, mean + half
+    shrink = 1.0 + LEVEL**2 / n
+    centre = (mean + LEVEL**2 / (2 * n)) / shrink
+    half = LEVEL * np.sqrt(mean * (1.0 - mean) / n + LEVEL**2 / (4 * n * n)) / shrink
+    return mean, min(centre - half, mean), max(centre + half, mean)  # but for rounding, it is
 
 
 def choices(rows: list[dict]) -> pd.DataFrame:
@@ -128,85 +108,84 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     """One row a criterion and rung: recovery and regret with intervals, errors, seconds."""
     rows = {}
     for key, own in found.groupby(["criterion", "rung"], sort=False):
-        right, regret = rate(own.right), mean(own.regret)
         rows[key] = {
-            "models": right.n,
-            **_named("recovery", right),
+            "models": len(own),
             "too_few": np.mean(own.chosen < own.n_states),
             "too_many": np.mean(own.chosen > own.n_states),
-            **_named("regret", regret),
             "seconds": own.seconds.mean(),
             "seconds_fit": own.seconds_fit.mean(),
         }
-    index = pd.MultiIndex.from_tuples(rows, names=["criterion", "rung"])
-    return pd.DataFrame(list(rows.values()), index)
-
-
-def _named(name, estimate):
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        for name, values in (("recovery", own.right), ("regret", own.regret)):
+            rows[key] |= zip((name, f"{name}_low", f"{name}_high"), interval(values), strict=True)
+    return pd.DataFrame(rows).T.rename_axis(["criterion", "rung"])
 
 
 def by_separation(found: pd.DataFrame) -> pd.DataFrame:
     """`summary` of exact refits and information criteria for each separation; 0: one state."""
-    parts = {}
-    for separation, own in found.groupby("separation"):
-        parts[separation] = main(summary(own))
+    parts = {separation: main(summary(own)) for separation, own in found.groupby("separation")}
     return pd.concat(parts, names=["separation"]).swaplevel().sort_index()
 
 
 def main(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of `summary` without the approximate rungs, by criterion."""
-    rows = table[table.index.get_level_values("rung").isin(["", "exact"])]
-    return rows.droplevel("rung")
+    return table[table.index.get_level_values("rung").isin(["", "exact"])].droplevel("rung")
 
 
-def difference(found: pd.DataFrame, column: str, a: str, b: str, rung: str = "exact") -> Estimate:
-    """Mean of a column by criterion a less that by b, over the models that both have."""
-    pairs = pd.concat(
-        [of(found, a, rung)[column], of(found, b, rung)[column]], axis=1, join="inner"
-    )
-    values = pairs.to_numpy(float)
-    return mean(values[:, 0] - values[:, 1])
+def of_choices(found: pd.DataFrame) -> dict[str, tuple]:
+    """What the ledger has of the choices, by claim: a value a model, and the same of the choices by
+    the likelihood of the training data, or None.
+    """
+
+    def less(table, column, a, b):
+        own, other, idle = (of(table, name)[column].astype(float) for name in (a, b, "training"))
+        return own - other.loc[own.index], (idle - other).loc[own.index]
+
+    def same(*rung):
+        exact = of(found, rung[0]).chosen
+        return [of(found, *by).chosen.loc[exact.index] == exact for by in (rung, ("training",))]
+
+    within, near = of(found, "within"), found[found.separation == 1.5]
+    measured = {"recovery.onese": (within.simplest_right, None)}
+    measured |= {"regret.onese": (within.simplest_regret, None)}
+    for criterion in (*INFORMATION, *SCHEMES):
+        own = of(found, criterion)
+        measured[f"recovery.{criterion}"] = own.right, None
+        measured[f"regret.{criterion}"] = own.regret, None
+    idle = of(found, "training").right.loc[within.index].astype(float)
+    gain = within.simplest_right.astype(float) - within.right
+    measured["onese_best"] = gain, idle - within.right
+    measured["within_half"] = less(found, "regret", "within", "half")
+    for scheme in ("within", "future", "sequence"):
+        measured[f"near.{scheme}"] = less(near, "regret", scheme, "bic")
+    for scheme in SCHEMES:
+        measured[f"same.{scheme}"] = same(scheme, "checked")
+        measured[f"plain.{scheme}"] = same(scheme, "newton")
+    return measured
 
 
-def agreement(found: pd.DataFrame, criterion: str, rung: str) -> Estimate:
-    """How often a rung chooses as exact refits do."""
-    exact = of(found, criterion).chosen
-    other = of(found, criterion, rung).chosen if rung in RUNGS else of(found, rung).chosen
-    return rate(other.loc[exact.index] == exact)
+def of_scratch(table: pd.DataFrame) -> dict[str, tuple]:
+    """What refits from scratch choose beside those that continue, as `of_choices`."""
+    right, regret = (table.filter(like=name).astype(float) for name in ("right_", "regret_"))
+    right = right.sub(right.right_continued, axis=0)
+    regret = regret.sub(regret.regret_continued, axis=0)
+    return {
+        "scratch.continued": (table.right_continued, None),
+        "scratch.recovery": (table.right_scratch, None),
+        "scratch.onese": (table.onese_scratch, None),
+        "scratch.gain": (right.right_scratch, right.right_training),
+        "scratch.regret": (regret.regret_scratch, regret.regret_training),
+        "scratch.optimism.surplus": (table.optimism_surplus.dropna(), None),
+        "scratch.optimism.true": (table.optimism_true, None),
+    }
 
 
-def cold(rows: list[dict]) -> pd.DataFrame:
-    """One row a fold refitted from scratch: surplus states, lower, told, change of loss."""
-    table = pd.DataFrame(rows).dropna(subset="cold_gain")
-    return pd.DataFrame(
-        {
-            "surplus": table.candidate > table.n_states,
-            "lower": table.cold_gain > 1e-3,
-            "told": table.agreeing == 1,
-            "loss": table.cold_loss,
-        }
-    )
-
-
-class Traffic(NamedTuple):
-    """choice: of `acv.choose`; bic: the number of states that BIC takes."""
-
-    choice: Any
-    bic: int
-
-
-def traffic(data: Any, candidates: tuple[int, ...], n_starts: int, seed: int) -> Traffic:
-    """How many Poisson states for five-minute counts, whole days left out."""
-    counts = np.where(data.observed, data.counts, np.nan)
-    models = {k: PoissonHMM(counts, k) for k in candidates}
-    days = data.timestamp.astype("datetime64[D]")
-    folds = acv.folds.leave_group_out(days.astype(int), observed=models[1].observed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnrepeatedOptimum)  # the table has the counts
-        choice = acv.choose(models, folds, n_starts=n_starts, rng=seed)
-    bic = {k: information(model, choice.restarts[k].fit)["bic"] for k, model in models.items()}
-    return Traffic(choice, min(bic, key=lambda k: bic[k]))
+def record(measured: dict[str, tuple]) -> None:
+    """Record the mean of each with its interval, and that of the training data's choice."""
+    for name, (values, idle) in measured.items():
+        mean, *ends = interval(values)
+        baseline = None if idle is None else float(np.mean(idle))
+        about = {"baseline": baseline, "draws": len(values), "spread": ends}
+        ledger.record(f"beyond.states.{name}", mean, **about)
 
 
 def simulated(paper: bool, seed: int) -> list[dict]:

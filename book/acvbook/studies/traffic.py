@@ -11,7 +11,6 @@ import pandas as pd
 import acvlib as acv
 from acvlib.methods.ladder import IndefiniteFold
 
-from . import calibration
 from .ladders import against_exact, correlation, part, pointwise
 
 KINDS = ("iid", "contiguous")
@@ -23,9 +22,7 @@ METHODS = ("no_adjustment", "infinitesimal_jackknife", "frozen_newton", "newton_
 Rungs = Mapping[str, acv.CVResult]
 
 
-def folds_of(
-    kind: str, model: Any, percent: float, n_folds: int, rng: np.random.Generator
-) -> acv.Folds:
+def folds_of(kind, model, percent, n_folds, rng):
     """Folds of one scheme, each drawn independently of the others."""
     return getattr(acv.folds, kind)(model.n_sites, percent, n_folds, rng, model.observed)
 
@@ -33,8 +30,7 @@ def folds_of(
 @contextmanager
 def quiet() -> Iterator[None]:
     """No warning of folds with an indefinite Hessian: a result marks them itself."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefiniteFold)
+    with warnings.catch_warnings(action="ignore", category=IndefiniteFold):
         yield
 
 
@@ -44,9 +40,7 @@ def ladder(model: Any, fit: acv.Fit, folds: acv.Folds) -> dict[str, acv.CVResult
     return acv.ladder(fit, folds)
 
 
-def redraws(
-    model: Any, fit: acv.Fit, n_draws: int, rng: np.random.Generator
-) -> dict[tuple[str, int], dict[str, acv.CVResult]]:
+def redraws(model, fit, n_draws, rng):
     """All rungs by setting on n_draws independent draws of ten folds, one draw after the other."""
     return {
         (kind, percent): ladder(model, fit, folds_of(kind, model, percent, n_draws * N_FOLDS, rng))
@@ -74,17 +68,15 @@ def by_draw(rungs: Rungs) -> pd.DataFrame:
     """One row a draw of ten folds; columns (measure, method): of `ladders.against_exact`, as named
     in MEASURES. Doing nothing adds nothing, so that its R of differences is 0.
     """
-    numbers = range(len(rungs["exact"].folds) // N_FOLDS)
-    draws = [_measures(one_draw(rungs, number)) for number in numbers]
-    table = pd.DataFrame([draw[list(MEASURES)].unstack() for draw in draws])
+    draws = []
+    for number in range(len(rungs["exact"].folds) // N_FOLDS):
+        own = one_draw(rungs, number)
+        table = against_exact(own).drop("exact")
+        errors = [acv.relative_errors(own["exact"], own[name]) for name in table.index]
+        table["two_sd"] = [2 * each.std(ddof=1) for each in errors]
+        draws.append(table[[*MEASURES]].unstack())
+    table = pd.DataFrame(draws)
     return table.fillna(0.0).rename(columns=MEASURES, level=0).rename_axis("draw")
-
-
-def _measures(rungs):
-    """`ladders.against_exact` of a draw, and two standard deviations of folds' relative errors."""
-    table = against_exact(rungs).drop("exact")
-    errors = [acv.relative_errors(rungs["exact"], rungs[name]) for name in table.index]
-    return table.assign(two_sd=[2 * each.std(ddof=1) for each in errors])
 
 
 def newton_against(rungs: Rungs) -> pd.DataFrame:
@@ -97,35 +89,6 @@ def newton_against(rungs: Rungs) -> pd.DataFrame:
         ns, ij, none = (pointwise(one_draw(rungs, number)[name]) for name in names)
         rows.append((correlation(ns, ij), correlation(ns, none), correlation(ns - none, ij - none)))
     return pd.DataFrame(rows, columns=["ij", "none", "differences"]).rename_axis("draw")
-
-
-def flags(
-    model: Any, redrawn: Mapping[tuple[str, int], Rungs], method: str
-) -> tuple[pd.Series, pd.DataFrame]:
-    """How well `check_result` finds the folds that `method` gets wrong, in all settings together.
-
-    (rates of `calibration.flag_rates` over all folds, and a row a draw: recall and precision in it,
-    its largest theta error as it is and with the flagged folds refitted)
-    """
-    failed, flagged, before, after = [], [], [], []
-    for rungs in redrawn.values():
-        exact, result = rungs["exact"], rungs[method]
-        check = acv.check_result(result)
-        mended = acv.refit_unreliable(result, check)
-        failed.append(calibration.failures(exact, result))
-        flagged.append(check.unreliable)
-        before.append(acv.theta_errors(exact, result))
-        after.append(acv.theta_errors(exact, mended))
-    failed, flagged, before, after = (_by_draw(x) for x in (failed, flagged, before, after))
-    rates = [calibration.flag_rates(*pair) for pair in zip(failed, flagged, strict=True)]
-    draws = pd.DataFrame(rates)[["recall", "precision"]]
-    draws = draws.assign(theta_before=before.max(axis=1), theta_after=after.max(axis=1))
-    return calibration.flag_rates(failed.ravel(), flagged.ravel()), draws
-
-
-def _by_draw(values):
-    """(n_draws, settings * ten) of one array (n_draws * ten,) a setting."""
-    return np.concatenate([part.reshape(-1, N_FOLDS) for part in values], axis=1)
 
 
 def scheme_gap(models: tuple[Any, Any], params: np.ndarray, sites: np.ndarray) -> tuple:

@@ -1,6 +1,5 @@
 """Table 2: seconds of every rung, with and without scoring, and the authors' way."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,7 @@ from .ladders import timed
 SIZES = (5_000, 10_000, 50_400)
 
 
-def timings(
-    data: Any, n_folds: int, repeats: int, rng: np.random.Generator, sizes: Sequence[int] = SIZES
-) -> pd.DataFrame:
+def timings(data, n_folds, repeats, rng, sizes=SIZES):
     """Seconds of every rung on folds of 10 %, `total` and `net` of scoring the left-out sites.
 
     One row a (size, kind, repeat, rung), folds drawn anew for each repeat.

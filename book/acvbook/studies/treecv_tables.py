@@ -7,7 +7,6 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from acvlib.parallel import spread
 from acvlib.treecv import Examples, kfold, treecv
 
 from .ladders import timed
@@ -40,48 +39,37 @@ def _cells(method, ks, sizes):
     return [Cell(*cell) for cell in itertools.product([method], ORDERS, ks, sizes)]
 
 
-def repeat(make_learner, data, cells, n_repetitions, rng):
-    """A DataFrame with a row for each cell and repetition: loss, seconds, pass_seconds, training.
+def repeat(make_learner, data, parts, rng):
+    """A row for each cell and repetition of parts [(cells, repetitions)]: loss and training, x 100
+    as in Table 2, seconds and pass_seconds.
 
-    Each repetition puts the data in a random order and runs all cells on its first rows.
-    make_learner(n) gives the learner for n rows; pass_seconds is the time it takes to learn them
-    once, training the mean loss on the same rows of what was learnt: an estimate without folds.
-    Repetitions are joblib tasks, each in one thread: their times compare with each other, whatever
-    else the machine does.
+    Each repetition puts the data in a random order and runs all cells on its first rows, in one
+    thread, so that nothing of ours runs beside what is timed. make_learner(n) gives the learner for
+    n rows; pass_seconds is the time it takes to learn them once, training the mean loss on the same
+    rows of what was learnt: an estimate without folds.
     """
-    streams = enumerate(rng.spawn(n_repetitions))
-    tasks = [(make_learner, data, cells, number, stream) for number, stream in streams]
-    repetitions = spread(_repetition, tasks, "threads", "repetitions")
-    return pd.DataFrame(list(itertools.chain(*repetitions)))
-
-
-def repeat_parts(make_learner, data, parts, rng):
-    """The frames of `repeat` for each (cells, n_repetitions), losses x 100 as in Table 2.
-
-    In one thread, so that nothing of ours runs beside what is timed.
-    """
+    rows = []
     with joblib.parallel_config(n_jobs=1):
-        frames = [repeat(make_learner, data, cells, times, rng) for cells, times in parts]
-    frame = pd.concat(frames, ignore_index=True)
+        for cells, times in parts:
+            for number, stream in enumerate(rng.spawn(times)):
+                rows += _repetition(make_learner, data, cells, number, stream)
+    frame = pd.DataFrame(rows)
     return frame.assign(loss=100 * frame["loss"], training=100 * frame["training"])
 
 
 def _repetition(make_learner, data, cells, number, rng):
     shuffled = data.take(rng.permutation(len(data)))
     heads = {n: Examples(shuffled.X[:n], shuffled.y[:n]) for n in {cell.n for cell in cells}}
-    passes = {n: _one_pass(make_learner(n), head) for n, head in heads.items()}
-    rows = []
+    passes = {}
+    for n, head in heads.items():
+        learner, state = make_learner(n), make_learner(n).init()
+        model = (state[None], 0, learner.constants, head.X, head.y, np.arange(n), 0, n)
+        _, seconds = timed(lambda kernel=learner.update_kernel, its=model: kernel(*its))
+        training = learner.loss(state, head.X, head.y).mean()
+        passes[n] = {"pass_seconds": seconds, "training": training}
     for cell in cells:
         result = _run(make_learner(cell.n), heads[cell.n], cell, rng)
-        rows.append(cell._asdict() | {"repetition": number} | passes[cell.n] | result)
-    return rows
-
-
-def _one_pass(learner, data):
-    rows, state = np.arange(len(data)), learner.init()
-    model = (state[None], 0, learner.constants, data.X, data.y)
-    _, seconds = timed(lambda: learner.update_kernel(*model, rows, 0, len(rows)))
-    return {"pass_seconds": seconds, "training": learner.loss(state, data.X, data.y).mean()}
+        yield cell._asdict() | {"repetition": number} | passes[cell.n] | result
 
 
 def _run(learner, data, cell, rng):

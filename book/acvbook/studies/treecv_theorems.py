@@ -291,7 +291,10 @@ def cost(learner, data, ks):
     models of this learner's size, over t_u. k t_l: one pass of tests.
     """
     n, few = len(data), min(ks)
-    one_pass, tests = _passes(learner, data)
+    rows, losses = np.arange(n), np.empty(n)
+    model = (learner.init()[None], 0, learner.constants, data.X, data.y)
+    (one_pass,) = seconds(lambda: learner.update_kernel(*model, rows, 0, n))
+    (tests,) = seconds(lambda: learner.loss_kernel(*model, 0, n, losses))
     light, heavy = idle(learner, 1), idle(learner, len(learner.initial))
     before = _seconds(treecv, light, data, few)
     t_c = max(_seconds(treecv, light, data, n) - before, 0.0) / (n - few)
@@ -306,16 +309,6 @@ def cost(learner, data, ks):
         c,
         t_c,
     )
-
-
-def _passes(learner, data):
-    """Seconds of learning all rows, and of testing them."""
-    rows, losses = np.arange(len(data)), np.empty(len(data))
-    y = np.zeros(len(data)) if data.y is None else data.y
-    model = (learner.init()[None], 0, learner.constants, data.X, y)
-    (learnt,) = seconds(lambda: learner.update_kernel(*model, rows, 0, len(data)))
-    (tested,) = seconds(lambda: learner.loss_kernel(*model, 0, len(data), losses))
-    return learnt, tested
 
 
 def _seconds(method, learner, data, k):

@@ -154,9 +154,7 @@ class Found(NamedTuple):
         return int(np.argmin(self.losses))
 
 
-def searches(
-    problem: Problem, most: int, rng: np.random.Generator
-) -> tuple[dict[str, Found], float]:
+def searches(problem, most, rng):
     """Each search of METHODS at the price of `tune`, and the standard error of the loss.
 
     A value with gradient counts as `EACH` exact cross-validations. grid: all corners of a grid, of
@@ -224,15 +222,12 @@ def summary(found: dict[str, Found], se: float) -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
-def draws(
-    problems: list[Problem], most: int, rng: np.random.Generator
-) -> tuple[pd.DataFrame, list]:
+def draws(problems, most, rng):
     """(`summary` of each problem, and what each search found), tune's evaluations up to `most`."""
     tables = []
     everything = []
     for problem, own in zip(problems, rng.spawn(len(problems)), strict=True):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of folds that do not converge far out, in any search
+        with warnings.catch_warnings(action="ignore"):
             found, se = searches(problem, most, own)
         tables.append(summary(found, se))
         everything.append((found, se))
@@ -250,32 +245,3 @@ def progress(everything: list, n: int) -> dict[str, np.ndarray]:
             last = np.minimum(paid, len(own)) - 1
             rows.append(np.where(paid > 0, (own[last] - least) / se, np.nan))
     return {name: np.array(rows) for name, rows in curves.items()}
-
-
-def closed_form(data: Any, n: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Relative gaps of loss and gradient to leave-one-out of ridge regression by the hat matrix.
-
-    The elevation of n cells from all else, a ridge for numbers, areas and soils.
-    """
-    X = data.take(rng.choice(len(data), n, replace=False)).X
-    X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0.0, X.std(axis=0), 1.0)
-    y = X[:, 0]
-    X = X[:, 1:]
-    group = np.repeat(np.arange(3), [9, 4, 40])
-    alpha = np.array([3.0, 30.0, 100.0])
-    design = np.column_stack([np.ones(len(y)), X])
-
-    def loss(alpha):
-        ridge = np.diag(np.append(0.0, alpha[group]))
-        hat = design @ np.linalg.solve(design.T @ design + ridge, design.T)
-        gaps = (y - hat @ y) / (1.0 - np.diag(hat))
-        return 0.5 * np.mean(gaps**2) + 0.5 * np.log(2.0 * np.pi)
-
-    rows = np.arange(len(y))[:, None]
-    found = acv.cv_gradient(lambda a: GLM(X, y, "gaussian", a[group]), alpha, rows)
-    slopes = []
-    for j in range(len(alpha)):
-        move = 1e-4 * alpha[j] * np.eye(len(alpha))[j]
-        slopes.append((loss(alpha + move) - loss(alpha - move)) / (2.0 * move[j]))
-    error = np.linalg.norm(found.gradient - slopes) / np.linalg.norm(slopes)
-    return abs(found.loss / loss(alpha) - 1.0), float(error)
