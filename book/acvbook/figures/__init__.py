@@ -8,6 +8,7 @@ from acvlib.plots import RUNGS, error_ladder, series
 from .beyond import (
     bound_and_true,
     errors_by_price,
+    errors_by_seconds,
     estimated_errors,
     influential_areas,
     phases,

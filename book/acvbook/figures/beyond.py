@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.collections import PathCollection
+from matplotlib.ticker import NullFormatter
 
 from acvlib.plots import RUNGS, Style
 
@@ -131,4 +132,14 @@ def phases(ax, needed, n):
     ax.margins(0.08, 0.12)
     ax.set(xlabel="share of the sites left out, k / N", ylabel="parameters a site, D / N")
     ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), markerscale=0.5, title="enough")
+    return ax
+
+
+def errors_by_seconds(ax, table):
+    """Error of the score against processor seconds, a mark a way of cross-validating and an n."""
+    for (way, own), colour in zip(table.groupby("way", sort=False), COLOURS, strict=False):
+        ax.plot(own.seconds, own.error_se, "o-", color=colour, label=way, ms=5)
+    ax.set(xscale="log", yscale="log")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set(xlabel="processor seconds", ylabel="error of the score (s.e.)")
     return ax
