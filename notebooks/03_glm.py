@@ -500,3 +500,7 @@ ledger.record_table("ghosh.prop5", pd.Series(found), draws=repeats)
 # - *Exact.* It need not be slow: with shared matrix products and a good start it costs
 #   {value}`giordano.fig2.with_fit` times a jackknife with its fit at the largest $N$ here. Take it for few folds, large folds, or
 #   weights far from 1. What remains slow is refitting from scratch, fold by fold.
+# - *Nearest work.* {cite:t}`wilson2020` prove when one Newton step selects models as cross-validation does, {cite:t}`stephenson2020` take
+#   columns of low rank. With as many columns as rows {cite:t}`rescaled2025` and {cite:t}`newfluence2025` put leverages into influence
+#   functions, as the Newton step does, and {cite:t}`nobel2024` estimate the mean loss by random probes: their package runs in
+#   [benchmarks](benchmarks.md).

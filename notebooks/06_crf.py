@@ -557,3 +557,5 @@ for name, text in texts.items():
 #   no step is to be relied on, least of all in a small set of sentences.
 # - *The Newton step* needs a Hessian a fold, and at a tenth of the labels it does hardly better than the frozen step. *Exact* CV is
 #   within reach here, and is what remains where a fold takes away the only sentence or label of its kind.
+# - *Nearest work.* {cite:t}`luo2023` carry an approximation of every fold along the optimiser's own iterates, with bounds at each. They
+#   need no optimum, but all folds while training; the steps here start when training is over.

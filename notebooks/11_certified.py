@@ -153,3 +153,5 @@ ledger.record("beyond.certify.real.violations", wrong, a9a, baseline=idle)
 # - `sharp=True` where the interval matters more than the seconds.
 # - No certificate is no verdict: the fold may be right. `complete=True` settles it by a refit, which is then certified.
 # - A fold whose kept rows separate the classes without a penalty has no refit, and is never certified.
+# - *Nearest work.* {cite:t}`removal2025` prove how far Newton steps are from refits where columns grow with the rows, to hide with noise
+#   what is left. Theirs is a law of large samples; a certificate is of the folds at hand.

@@ -116,3 +116,5 @@ for name, value in price.items():
 # - Heed `UnreliableOrigins`: raise `anchors` until it is silent, or look at `errors` and at the origins they belong to.
 # - Check a dozen origins yourself: `acv.exact(fit, scores.folds(rows))`.
 # - Do not score the future with the full fit, and mistrust one refit a week while parameters still move.
+# - *Nearest work.* {cite:t}`wood2024` leaves neighbourhoods of points out of penalised regressions, by a Newton step each. Folds within
+#   a series are biased even where errors are martingale differences {cite:p}`lusompa2025`: one more reason to ask of the future.

@@ -219,3 +219,5 @@ print(f"{flips} rows do" if flips else "no ten rows were found that do")
 #   regressions `certify=True` says how much more, at most.
 # - Look at the sites. A handful of misread counts is a finding about the data; a handful of honest ones is a finding
 #   about the conclusion.
+# - *Nearest work.* Greedy search that refits has fewest failures in least squares {cite:p}`huang2024,hu2024`, where for one number the
+#   worst set can be had exactly {cite:p}`konrad2026`. Outside least squares there is no such search: hence bounds.

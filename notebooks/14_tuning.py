@@ -133,3 +133,4 @@ ledger.record_draws("beyond.tune.traffic.test_random", by.test["random"], cars)
 # - Start where every knob matters: far out the loss is flat, and so is its gradient.
 # - Read `at_bound`: a ridge that runs to its bound says that its columns may go; a knob that the data do not mind says nothing.
 # - Do not report the loss that tuning found. Keep data that no fold has, or wrap an outer split around it.
+# - *Nearest work.* {cite:t}`wood2024` chooses smoothing parameters by the gradient of neighbourhood cross-validation.

@@ -134,3 +134,5 @@ ledger.record("beyond.states.scratch.price", price)
 #   hidden states from scratch. Keep fewer states where one standard error allows it.
 # - Score a model of a given size by an approximation; do not choose the number of states by one, nor by refits that continue.
 # - Fit from several starts, and raise `n_starts` where one alone reached a fit.
+# - *Nearest work.* The marginal likelihood is consistent for the number of states of Gaussian chains {cite:p}`chen2025`. It supposes,
+#   as BIC does, that the model is true.
