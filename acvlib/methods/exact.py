@@ -15,7 +15,7 @@ from ..parallel import pieces, spread
 from ..results import TOLERANCE, AFit, CVResult, Fit, Run
 from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
-from ..solvers.newton_cg import newton_cg
+from ..solvers.newton_cg import MAX_STEPS, newton_cg
 from ..trials import UnconvergedFit
 
 PARTS = 64  # for any number of workers, which thus changes no bit
@@ -76,11 +76,16 @@ def finished(run: Run, refits: Refits) -> CVResult:
 
 
 def refit_folds(
-    fit: Fit, folds: Folds, tolerance: float, starts: np.ndarray | None = None
+    fit: Fit,
+    folds: Folds,
+    tolerance: float,
+    starts: np.ndarray | None = None,
+    looks: int | None = None,
 ) -> Refits:
     """Find every fold's own optimum, by the solver that suits the model.
 
-    starts: (n_folds, D) near the optima, in place of the fit's params.
+    starts: (n_folds, D) near the optima, in place of the fit's params; looks: at most so many
+    steps, by gradients alone, where one wants to know what such steps come to.
     """
     derivatives = fit.derivatives
     own = derivatives.refits(fit.params, folds, tolerance)
@@ -88,15 +93,20 @@ def refit_folds(
         return own
     if derivatives.matrix_free:
         starts = _descended(fit, folds) if starts is None else starts
-        return newton_cg(derivatives, starts, folds, tolerance)
+        return newton_cg(derivatives, starts, folds, tolerance, looks or MAX_STEPS)
     start = fit.params
     if derivatives.defaults.convex and fit.newton_decrement > SETTLED:
         start = newton(derivatives, start, WHOLE, SETTLED).params[0]
-    by_newton = derivatives.hessians_first or derivatives.is_equation or fit.hessian.indefinite
+    by_newton = derivatives.is_equation or fit.hessian.indefinite
+    if starts is None:
+        by_newton |= derivatives.hessians_first
     if not by_newton:
-        draws = np.random.default_rng(0).standard_normal(len(start))
-        nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
         inverse = fit.hessian.solve(np.eye(len(start)))
+        if starts is None:
+            draws = np.random.default_rng(0).standard_normal(len(start))
+            start = start + NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(
+                draws
+            )
     refits = Refits.unfinished(len(folds), len(start))
     for part in derivatives.portions(folds, len(start)):
         some, found = folds[part], refits.part(part)
@@ -105,8 +115,8 @@ def refit_folds(
             newton(derivatives, near, some, tolerance, found)
             continue
         inverses = inverse / kept_share(fit.model, some)[:, None, None]
-        lockstep(derivatives, near + nudge, some, tolerance, inverses, found)
-        left: Any = np.flatnonzero(~found.converged)
+        lockstep(derivatives, near, some, tolerance, inverses, found, looks)
+        left: Any = np.flatnonzero(~found.converged & (looks is None))
         if left.size:
             steps = found.steps[left]
             found.take(left, newton(derivatives, found.params[left], some[left], tolerance))
