@@ -64,22 +64,20 @@ def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
     started = time.perf_counter()
     fit = result.fit
     errors = np.full((2, len(result.folds)), np.inf)
-    gradients = 0
     with np.errstate(all="ignore"):  # a step that went far off may overflow: it is marked
-        for part in fit.derivatives.portions(result.folds, len(fit.params)):
-            rows = np.arange(part.start, part.stop)
-            bounds = fit.derivatives.newton_bounds(fit, result.folds[part])
-            if bounds is not None:
-                ends, radius, change = bounds
-                errors[:, part] = _errors(result, rows, ends)
-                errors[:, part] += [radius, change / _spread(result)]
-            proved = (errors[:, rows] <= limit).all(axis=0)
-            finite = (abs(result.params[rows]) < HUGE).all(axis=1)
-            gradients += _continue(result, rows[finite & ~proved], NEARER * limit, errors)
+        bounds = fit.derivatives.newton_bounds(fit, result.folds)
+        if bounds is not None:
+            ends, radius, change = bounds
+            errors = _errors(result, np.arange(len(ends)), ends)
+            errors += [radius, change / _spread(result)]
+        finite = (abs(result.params) < HUGE).all(axis=1)
+        rows = np.flatnonzero(finite & ~(errors <= limit).all(axis=0))
+        gradients = _continue(result, rows, NEARER * limit, errors)
     unreliable = ~(errors <= limit).all(axis=0)
     if result.indefinite is not None:
         unreliable |= result.indefinite
-    return ResultCheck(unreliable, *errors, gradients, time.perf_counter() - started)
+    theta, loss = errors
+    return ResultCheck(unreliable, theta, loss, gradients, time.perf_counter() - started)
 
 
 def _continue(result, rows, tolerance, errors):

@@ -13,6 +13,7 @@ from ..folds import WHOLE, Folds
 from ..model import Refits
 from ..parallel import pieces, spread
 from ..results import TOLERANCE, AFit, CVResult, Fit, Run
+from ..solvers.inverse import folds_at_once
 from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
 from ..solvers.newton_cg import MAX_STEPS, newton_cg
@@ -100,20 +101,18 @@ def refit_folds(
     by_newton = derivatives.is_equation or fit.hessian.indefinite
     if starts is None:
         by_newton |= derivatives.hessians_first
-    if not by_newton:
-        inverse = fit.hessian.solve(np.eye(len(start)))
-        if starts is None:
-            draws = np.random.default_rng(0).standard_normal(len(start))
-            start = start + NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(
-                draws
-            )
     refits = Refits.unfinished(len(folds), len(start))
-    for part in derivatives.portions(folds, len(start)):
+    if by_newton:
+        for part in derivatives.portions(folds, len(start)):
+            near = start if starts is None else starts[part]
+            newton(derivatives, near, folds[part], tolerance, refits.part(part))
+        return refits
+    inverse = fit.hessian.solve(np.eye(len(start)))
+    draws = np.random.default_rng(0).standard_normal(len(start))
+    nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
+    for part in pieces(len(folds), folds_at_once(len(start))):
         some, found = folds[part], refits.part(part)
-        near = start if starts is None else starts[part]
-        if by_newton:
-            newton(derivatives, near, some, tolerance, found)
-            continue
+        near = start + nudge if starts is None else starts[part]
         inverses = inverse / kept_share(fit.model, some)[:, None, None]
         lockstep(derivatives, near, some, tolerance, inverses, found, looks)
         left: Any = np.flatnonzero(~found.converged & (looks is None))
