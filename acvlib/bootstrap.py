@@ -39,9 +39,7 @@ def refits(fit: AFit, weights: Resamples, tolerance: NonNegative = TOLERANCE) ->
     Rows that do not reach `tolerance`, or reach it where the curvature has vanished and the optimum
     is at infinity, are nan, and warned of once.
 
-    Raises
-    ------
-    ValueError: too many parameters for a Hessian of each resample in memory.
+    Raises ValueError: too many parameters for a Hessian of each resample in memory.
     """
     derivatives = fit.derivatives
     if derivatives.matrix_free:

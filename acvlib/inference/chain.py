@@ -68,11 +68,6 @@ def _filter(node, edge):
     return messages, log_z
 
 
-def _reversed(per_site, per_edge):
-    """Both in reversed time, contiguous."""
-    return per_site[::-1].copy(), per_edge[::-1].transpose(0, 2, 1).copy()
-
-
 def _normalised(log_rows):
     """Probabilities proportional to exp(log_rows), each row of which sums to 1."""
     top = reduce(np.maximum, log_rows.real.T)  # many times as fast as a maximum over short rows
@@ -97,7 +92,8 @@ def _checked(node, edge):
 def smooth_finite(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
     """(node marginals, edge marginals, log P(z_t | node and edge up to t), log Z); unchecked."""
     past, log_z = _filter(node, edge)
-    future = _filter(*_reversed(node, edge))[0][::-1]  # own node included, as in past
+    backwards = _filter(node[::-1].copy(), edge[::-1].transpose(0, 2, 1).copy())
+    future = backwards[0][::-1]  # own node included, as in past
     with np.errstate(invalid="ignore"):  # of -inf less -inf, where a state is impossible
         gamma = _normalised(np.where(node.real > -np.inf, past + (future - node), -np.inf))
     pairs = past[:-1, :, None] + edge + future[1:, None]

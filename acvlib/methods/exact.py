@@ -93,7 +93,11 @@ def refit_folds(
     if own is not None:
         return own
     if derivatives.matrix_free:
-        starts = _descended(fit, folds) if starts is None else starts
+        if starts is None:  # each fold's Newton step, in which all folds share work, if it descends
+            before, gradients = derivatives.fold_gradients(fit.params, folds)
+            moved = derivatives.fold_hessians(fit.params, folds).solve(gradients)
+            after, _ = derivatives.fold_gradients(fit.params - moved, folds)
+            starts = fit.params - np.where((after < before)[:, None], moved, 0.0)
         return newton_cg(derivatives, starts, folds, tolerance, looks or MAX_STEPS)
     start = fit.params
     if derivatives.defaults.convex and fit.newton_decrement > SETTLED:
@@ -121,12 +125,3 @@ def refit_folds(
             found.take(left, newton(derivatives, found.params[left], some[left], tolerance))
             found.steps[left] += steps
     return refits
-
-
-def _descended(fit, folds):
-    """Each fold's Newton step, in which all folds share work, where it descends; else the fit."""
-    derivatives = fit.derivatives
-    before, gradients = derivatives.fold_gradients(fit.params, folds)
-    moved = fit.params - derivatives.fold_hessians(fit.params, folds).solve(gradients)
-    after, _ = derivatives.fold_gradients(moved, folds)
-    return np.where((after < before)[:, None], moved, fit.params)
