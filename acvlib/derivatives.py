@@ -25,7 +25,6 @@ from .solvers.inverse import (
 )
 from .solvers.krylov import HessianOperator, KrylovFolds
 
-
 SHARE = 1e-3  # of a move, by which held-out losses are differenced
 
 
