@@ -8,6 +8,7 @@ Single rows of a regression whose errors the fit's leverages bound below the lim
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
         finite = (abs(result.params) < HUGE).all(axis=1)
         rows = np.flatnonzero(finite & ~(errors <= limit).all(axis=0))
         gradients = _continue(result, rows, NEARER * limit, errors)
-    unreliable = ~(errors <= limit).all(axis=0)
+    unreliable: Any = ~(errors <= limit).all(axis=0)
     if result.indefinite is not None:
         unreliable |= result.indefinite
     theta, loss = errors

@@ -180,7 +180,7 @@ class Run:
         """
         n_folds = len(self.folds)
         parts = [slice(0, n_folds)]
-        errors = []
+        errors: list[Exception] = []
         while parts:
             part = parts.pop()
             folds = self.folds if not errors else self.folds[part]
