@@ -17,9 +17,10 @@ from .declared import Positive, declared
 from .methods.exact import exact, refit_folds
 from .results import AResult, CVResult
 
-LOOKS = 5  # steps of a fold, after which
-DOUBT = 8.0  # times its last step is added to its error
+LOOKS = 5  # steps of a fold
+DOUBT = 8.0  # times the last step is added to the error of a fold that has not converged
 NEARER = 0.1  # of the limit, to which refits are continued
+TINY = 1e-300  # beside a divisor that may be 0
 HUGE = 1e100  # what is larger counts as not finite: its square would not be
 
 
@@ -89,8 +90,10 @@ def _continue(result, rows, tolerance, errors):
     try:
         starts = result.params[rows]
         refits = refit_folds(result.fit, result.folds[rows], tolerance, starts, LOOKS)
-        errors[:, rows] = _errors(result, rows, refits.params)
-        errors[0, rows] += np.where(refits.converged, 0.0, DOUBT * refits.decrement)
+        theta, loss = _errors(result, rows, refits.params)
+        left = np.where(refits.converged, 1.0, DOUBT) * refits.decrement
+        share = left / np.maximum(np.maximum(theta, left), TINY)  # of the way that was gone
+        errors[:, rows] = theta + left, loss * (1.0 + share)
     except (np.linalg.LinAlgError, ValueError):  # of some fold: which, is found out one by one
         each = rows[:, None] if rows.size > 1 else ()
         return sum(_continue(result, row, tolerance, errors) for row in each)

@@ -178,7 +178,7 @@ class Run:
 
         Raises what `solve` raises of all folds where it raises of each.
         """
-        n_folds = len(self.folds)
+        n_folds = len(self.folds.sizes)
         parts = [slice(0, n_folds)]
         errors: list[Exception] = []
         while parts:
