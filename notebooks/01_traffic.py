@@ -312,8 +312,8 @@ figures.save(fig, "traffic_growth", data)
 #
 # ## Which folds not to trust
 #
-# A step can be checked without a refit. `acv.check_result` evaluates each fold's own gradient once at the new parameters,
-# and estimates from it how far the refit still is. A fold is unreliable where that is more than half a standard error, or
+# A step can be checked without a refit. `acv.check_result` follows each fold's own gradients from the new parameters,
+# and estimates from them how far the refit still is. A fold is unreliable where that is more than half a standard error, or
 # where its loss would change by more than half a standard deviation of the fold losses. `acv.refit_unreliable` refits those
 # folds alone. In the draw above with the lowest $R$:
 
