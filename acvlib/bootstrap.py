@@ -14,9 +14,9 @@ import numpy as np
 from .checks import warn
 from .declared import NonNegative, Real, declared
 from .derivatives import Derivatives
+from .folds import Folds
 from .model import ModelDefaults
 from .results import TOLERANCE, AFit
-from .solvers.inverse import DenseFolds
 from .solvers.newton import newton
 from .trials import UnconvergedFit
 
@@ -39,19 +39,18 @@ def refits(fit: AFit, weights: Resamples, tolerance: NonNegative = TOLERANCE) ->
     Rows that do not reach `tolerance`, or reach it where the curvature has vanished and the optimum
     is at infinity, are nan, and warned of once.
 
-    Raises
-    ------
-    ValueError: too many parameters for a Hessian of each resample in memory.
+    Raises ValueError: too many parameters for a Hessian of each resample in memory.
     """
     derivatives = fit.derivatives
     if derivatives.matrix_free:
         size = f"{len(fit.params)} parameters are too many for a Hessian of each resample"
         raise ValueError(f"{size}: raise the model's dense_limit, or use jackknife_params")
-    resampled = _Resampled(derivatives, len(fit.params), weights)
-    numbers: Any = np.arange(len(weights))
-    optima = newton(resampled, fit.params, numbers, tolerance)
+    resampled = _Resampled(derivatives, weights)
+    rows = Folds(np.arange(len(weights))[:, None])
+    optima = newton(resampled, fit.params, rows, tolerance)
+    hessians: Any = resampled.fold_hessians(optima.params, rows)
     root = np.linalg.inv(np.linalg.cholesky(np.asarray(fit.metric)))
-    relative = np.linalg.eigvalsh(root @ resampled.hessians @ root.T)
+    relative = np.linalg.eigvalsh(root @ hessians.matrices @ root.T)
     lost = ~(optima.converged & (relative[:, 0] > VANISHED))
     if lost.any():
         optima.params[lost] = np.nan
@@ -61,34 +60,14 @@ def refits(fit: AFit, weights: Resamples, tolerance: NonNegative = TOLERANCE) ->
 
 
 class _Resampled(Derivatives):
-    """Derivatives at rows of weights, whose numbers stand in for the folds of `newton`."""
+    """Derivatives of a model at rows of weights: fold i, [i], stands for the weights of row i."""
 
-    chord_rate = np.inf  # a gradient comes with its Hessian: every step takes
-    fresh = 0.0  # the Hessian of where it starts
-
-    def __init__(self, of_model, n_params, weights):
-        super().__init__(of_model.model)
+    def __init__(self, derivatives, weights):
+        super().__init__(derivatives.model)
         self.defaults = ModelDefaults()  # convex or not, the same steps
-        self._of_model = of_model
+        self.value_and_gradient = derivatives.value_and_gradient
+        self.hessian = derivatives.hessian
         self._weights = weights
-        self._points = np.full((len(weights), n_params), np.nan)
-        self.hessians = np.empty((len(weights), n_params, n_params))  # at the points
 
-    def fold_gradients(
-        self, params: np.ndarray, folds: Any, values: bool = True
-    ) -> tuple[Any, np.ndarray]:
-        self._points[folds] = params
-        objectives = np.empty(len(folds))
-        gradients = np.empty((len(folds), self._points.shape[1]))
-        for place, row in enumerate(folds):
-            pair = self._points[row], self._weights[row]
-            objectives[place], gradients[place] = self._of_model.value_and_gradient(*pair)
-            self.hessians[row] = np.asarray(self._of_model.hessian(*pair))
-        return objectives, gradients
-
-    def fold_hessians(
-        self, params: np.ndarray, folds: Any, damping: float = 0.0, whole: Any = None
-    ) -> DenseFolds:
-        if (self._points[folds] != params).any():
-            self.fold_gradients(params, folds)  # back from a step that did not descend
-        return DenseFolds(self.hessians[folds])
+    def _without(self, fold):
+        return self._weights[fold[0]]

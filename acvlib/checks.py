@@ -33,7 +33,9 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(given.dtype)
-        array = np.array(given, float) if given.dtype != object else _objects(given)
+        if given.dtype == object:  # numbers of any class, but neither None nor text
+            given = np.frompyfunc(lambda number: float(0 + number), 1, 1)(given)
+        array = np.array(given, float)
     except (TypeError, ValueError):  # text, complex numbers, dates, rows of different lengths
         kind = getattr(values, "dtype", type(values).__name__)
         raise ValueError(f"{name} must be real numbers; got {kind}: {values!r:.60}") from None
@@ -72,11 +74,6 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
         places = "if they are in the order of the rows, pass .to_numpy()"
         raise ValueError(f"the index of {name} differs from that of the rows: {places}")
     return values.loc[index]
-
-
-def _objects(given):
-    """Numbers of any class, but neither None nor text, as floats."""
-    return np.array(np.frompyfunc(lambda number: float(0 + number), 1, 1)(given), float)
 
 
 def check_whole(name: str, value: Any, least: int, most: float = MOST, of: str = "") -> int:

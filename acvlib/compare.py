@@ -25,9 +25,8 @@ def compare_methods(exact: AResult, *others: AResult) -> Any:
     |loss_o - exact_o| / |exact_o|; theta_error, theta_error_max: median and largest distance of a
     fold's params from the exact ones, in standard errors of the full fit.
 
-    Raises
-    ------
-    ValueError : results of different fits or folds; for different models see `compare_models`
+    Raises ValueError: results of different fits or folds; for different models see
+    `compare_models`.
     """
     rows = []
     for result in (exact, *others):
@@ -86,9 +85,7 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     far outliers, they are rough in any case. ArviZ's `weight` is left out: it needs densities of
     single, independent sites.
 
-    Raises
-    ------
-    ValueError : results on different sites, folds or data, or losses that are not finite
+    Raises ValueError: results on different sites, folds or data, or losses that are not finite.
 
     Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """

@@ -83,19 +83,12 @@ class Real(Check):
         if self.rows in sizes:
             value = checks.in_order_of(sizes[self.rows][2], name, value)
         array = checks.real_array(name, value, finite=self.finite)
-        labels = (getattr(value, "index", None), getattr(value, "columns", None))
-        if not any(_fits(shape, array, sizes, name, labels) for shape in self.shapes):
-            wanted = " or ".join(map(_in_words, self.shapes))
-            known = {d: sizes.of(d) for shape in self.shapes for d in shape if isinstance(d, str)}
-            for dimension, size in known.items():
-                where = f" as in {sizes[dimension][1]}" if dimension in sizes else ""
-                wanted += f", {dimension} = {size}{where}" if size is not None else ""
-            raise ValueError(f"{name} of shape {array.shape} must be {wanted}")
+        labels = [getattr(value, "index", None), getattr(value, "columns", None), *[None] * 9]
+        if not any(self._fits(shape, array.shape, sizes, name, labels) for shape in self.shapes):
+            raise ValueError(f"{name} of shape {array.shape} must be {self._wanted(sizes)}")
         bad = (array < self.least) | (array > self.most)
-        if self.above > -checks.INF:
-            bad |= array <= self.above
-        if self.below < checks.INF:
-            bad |= array >= self.below
+        bad |= (array <= self.above) & (self.above > -checks.INF)
+        bad |= (array >= self.below) & (self.below < checks.INF)
         if self.whole:
             bad |= array != np.floor(array)
         if bad.any():
@@ -110,29 +103,32 @@ class Real(Check):
         array.setflags(write=False)
         return array if array.ndim else array.item()
 
-
-def _fits(shape, array, sizes, name, labels):
-    """Whether an array has this shape; its names are bound then."""
-    new = {}
-    if len(shape) != array.ndim:
-        return False
-    for axis, (dimension, size) in enumerate(zip(shape, array.shape, strict=True)):
-        known = sizes.of(dimension)
-        if known is None:
-            known, *_ = new.setdefault(dimension, (size, name, labels[axis] if axis < 2 else None))
-            if not size:
-                raise ValueError(f"{name} is empty: {dimension} = 0")
-        if size != known:
+    def _fits(self, shape, given, sizes, name, labels):
+        """Whether an array has this shape; its names are bound then."""
+        if len(shape) != len(given):
             return False
-    sizes |= new
-    return True
+        new = {}
+        for dimension, size, label in zip(shape, given, labels, strict=False):
+            known = sizes.of(dimension)
+            if known is None:
+                known, *_ = new.setdefault(dimension, (size, name, label))
+                if not size:
+                    raise ValueError(f"{name} is empty: {dimension} = 0")
+            if size != known:
+                return False
+        sizes |= new
+        return True
 
-
-def _in_words(shape):
-    inside = ", ".join(map(str, shape))
-    if not shape:
-        return "one number"
-    return f"({inside},)" if len(shape) == 1 else f"({inside})"
+    def _wanted(self, sizes):
+        """The shapes in words, and the sizes that are known of their names."""
+        words = " or ".join(str(shape).replace("'", "") for shape in self.shapes)
+        words = words.replace("()", "one number")
+        for dimension in dict.fromkeys(d for shape in self.shapes for d in shape):
+            size = sizes.of(dimension)
+            if size not in (None, dimension):
+                words += f", {dimension} = {size}"
+                words += f" as in {sizes[dimension][1]}" if dimension in sizes else ""
+        return words
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from autograd.core import make_vjp
 from .checks import one_line
 from .declared import declared
 from .folds import WHOLE, Folds
-from .model import AModel, FoldProducts, Refits, with_defaults
+from .model import AModel, Refits, with_defaults
 from .parallel import each_fold, pieces
 from .solvers.inverse import (
     DenseFolds,
@@ -92,7 +92,7 @@ class Derivatives:
         """H(w_o) + damping I of each fold; `whole`: H at params and w = 1, if it is known."""
         if self.matrix_free:
 
-            def products(rows: np.ndarray) -> FoldProducts:
+            def products(rows: np.ndarray) -> Any:
                 return self.products(at(params, rows), folds[rows])
 
             return KrylovFolds(products, len(folds), damping)
@@ -143,8 +143,13 @@ class Derivatives:
 
     # where matrices are too large, and for estimating equations
 
-    def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
-        """H(w_o) of each fold as products with vectors; of `matrix_free` models."""
+    def products(self, params: np.ndarray, folds: Folds) -> Any:
+        """H(w_o) of each fold as products with vectors; of `matrix_free` models.
+
+        An object with multiply(vectors (B, D), rows (B,)): H(w_o) times each vector, of fold
+        rows[i]; precondition(vectors, rows): an approximate inverse times each; evaluate(): (F
+        (n,), gradients (n, D)) of folds with params of their own; rough: None, or a cheaper one.
+        """
         raise NotImplementedError(f"{type(self).__name__} forms its Hessians")
 
     def anchored(self, params: np.ndarray) -> "Derivatives":

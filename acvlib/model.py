@@ -93,24 +93,6 @@ def with_defaults(model: Any) -> ModelDefaults:
     return filled
 
 
-class FoldProducts(Protocol):
-    """H(w_o) of n folds as products with vectors (B, D); `rows` (B,) numbers their folds.
-
-    `rough` is None, or the same, cheaper and less accurate.
-    """
-
-    rough: "FoldProducts | None"
-
-    def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """H(w_o) times each vector, (B, D)."""
-
-    def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """An approximate H(w_o)^-1 times each vector, (B, D)."""
-
-    def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
-        """(F (n,), dF/dparams (n, D)) of folds with params of their own."""
-
-
 @dataclass
 class Refits:
     """Where n refits ended, one entry a fold.

@@ -178,34 +178,32 @@ class Run:
 
         Raises what `solve` raises of all folds where it raises of each.
         """
-        try:
-            if not self.is_checked:
-                self.derivatives.defaults.check_folds(self.folds)
-            refits = solve(self.folds)
-        except FAILURES as error:
-            return self._of_parts(solve, error)
-        self.fit.checked_folds.add(self.folds)
-        return refits
-
-    def _of_parts(self, solve, first_error):
-        """The halves of all folds, the halves of those halves that fail, and so on."""
-        n_folds = len(self.folds)
-        solved = Refits.unfinished(n_folds, len(self.fit.params))
-        failing = [(0, n_folds, first_error)]
-        while failing:
-            start, stop, error = failing.pop()
-            if stop - start == 1:
-                self.lost[start] = error
+        n_folds = len(self.folds.sizes)
+        parts = [slice(0, n_folds)]
+        errors: list[Exception] = []
+        while parts:
+            part = parts.pop()
+            folds = self.folds if not errors else self.folds[part]
+            try:
+                if not self.is_checked:
+                    self.derivatives.defaults.check_folds(folds)
+                refits = solve(folds)
+            except FAILURES as error:
+                if not errors:
+                    solved = Refits.unfinished(n_folds, len(self.fit.params))
+                errors.append(error)
+                middle = (part.start + part.stop) // 2
+                if middle > part.start:
+                    parts += [slice(part.start, middle), slice(middle, part.stop)]
+                else:
+                    self.lost[part.start] = error
                 continue
-            middle = (start + stop) // 2
-            for part in (slice(start, middle), slice(middle, stop)):
-                try:
-                    self.derivatives.defaults.check_folds(self.folds[part])
-                    solved.take(part, solve(self.folds[part]))
-                except FAILURES as error:
-                    failing.append((part.start, part.stop, error))
+            if not errors:
+                self.fit.checked_folds.add(self.folds)
+                return refits
+            solved.take(part, refits)
         if len(self.lost) == n_folds:
-            raise first_error
+            raise errors[0]
         why = []
         for number, lost in sorted(self.lost.items()):
             says = f"{type(lost).__name__}: {lost}".replace("fold 0", f"fold {number}")

@@ -281,7 +281,7 @@ for kind, e in errors.items():
 #
 # ## A score with an error bar
 #
-# A gradient tells [which folds not to trust](10_which_folds.ipynb). And even the loss of the rung that does nothing can be
+# Two gradients tell [which folds not to trust](10_which_folds.ipynb). And even the loss of the rung that does nothing can be
 # corrected. The *difference estimator* refits a few random folds exactly and adds the mean difference. It is unbiased for
 # the loss of full exact cross-validation, and has an error bar. Does a 95 % interval hold the exact loss 95 % of the time? We
 # know that loss, so we draw 20 exact folds again and again:

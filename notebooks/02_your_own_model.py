@@ -161,7 +161,7 @@ ledger.record("beyond.byo.lines", own_model.source_lines(Showers))
 # {value}`beyond.ladder.showers.no_adjustment` standard errors, the Newton step
 # {value}`beyond.ladder.showers.newton_step`.
 #
-# `check_result` tells which folds not to trust, for one gradient each. It is careful: compare what it says with the *largest
+# `check_result` tells which folds not to trust, for two gradients each. It is careful: compare what it says with the *largest
 # parameter error (SE)* of the frozen step above. A false alarm costs one refit.
 
 # %%

@@ -16,11 +16,12 @@
 #
 # $B$ is what a fold hides. The Hessian $H$ of the full fit is at hand, but it still holds the sites that were left out. A
 # site of high leverage may make up most of the curvature in its own direction; measured with $H$, its error looks small.
-# So $H$ gets a BFGS update. With $s = \theta_o - \hat\theta$ and $y$ the change of the fold's gradient along $s$, the updated
-# $B$ satisfies $B s = y$. For one left-out row of a regression that is the fold's own Hessian, but for third derivatives.
+# So the fold is followed to where the first estimate leads, and its gradient there tells. With $s$ the step and $y$ the change
+# of the gradient along it, $H$ gets a BFGS update, after which $B s = y$. For one left-out row of a regression that is the
+# fold's own Hessian, but for third derivatives.
 #
-# The price is one gradient a fold. Where the estimate lies near the limit, the fold is looked at again, from the point that
-# the estimate leads to. Where rows of a regression are left out one by one, most folds cost nothing: third derivatives of
+# The price is two gradients a fold. Where the second is still far from 0, the fold is followed further. Where rows of a
+# regression are left out one by one, most folds cost nothing: third derivatives of
 # the Gaussian, logistic and Poisson losses are at most as large as the second ones, and so the error of a short step has a
 # proved bound {cite:p}`bach2010`. Only folds whose bound is above the limit get a gradient. A fold is *unreliable* where its parameters are more than half a standard error from the refit's,
 # or its loss is more than half a standard deviation of the fold losses away.
@@ -58,7 +59,7 @@ self_check.summary(judged, "chapter").round(3)
 # %% [markdown]
 # *far*: folds and methods whose exact refit is beyond the limit. *marked*: those that the check calls unreliable. *recall*:
 # the share of the far ones that are marked. *precision*: the share of the marked ones that are far. *gradients*: what the
-# check cost, a fold. It is above 1 where folds were looked at twice, and below where bounds sufficed.
+# check cost, a fold. It is above 2 where folds were followed further, and below where bounds sufficed.
 
 # %%
 self_check.summary(judged, "method").round(3)

@@ -19,7 +19,6 @@ from ..derivatives import Derivatives
 from ..folds import WHOLE, Folds
 from ..inference.active_pairs import ActivePairs, active_pairs, covariances
 from ..inference.smoothing import Smoothed
-from ..model import FoldProducts
 from ..models.crf.derivatives import TaggingDerivatives
 from ..models.crf.tokens import Paths, joined, starts_of
 from ..parallel import pieces
@@ -57,7 +56,7 @@ class FeatureDerivatives(TaggingDerivatives):
             raise ValueError("the Hessian of a FeatureCRF is had at weights 1, or of folds")
         return _Convex(self.products(params[None], WHOLE), len(params))
 
-    def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
+    def products(self, params: np.ndarray, folds: Folds) -> Any:
         return FeatureProducts(self, params, folds)
 
 
@@ -68,12 +67,12 @@ class _Convex(HessianOperator):
 
 
 class FeatureProducts:
-    """`FoldProducts`: the Hessian of all sentences, less that of each fold's own terms.
+    """Products: the Hessian of all sentences, less that of each fold's own terms.
 
     params (D,) for all folds, or a row for each.
     """
 
-    rough: FoldProducts | None = None
+    rough: Any = None
 
     def __init__(self, derivatives: FeatureDerivatives, params: np.ndarray, folds: Folds):
         self.model = derivatives.model
@@ -91,7 +90,6 @@ class FeatureProducts:
             self.terms.append(terms)
 
     def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """As `FoldProducts`."""
         out = self.model.ridge * vectors
         together: dict = {}  # the vectors of each term
         for i, row in enumerate(rows):
@@ -103,7 +101,6 @@ class FeatureProducts:
         return out
 
     def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """As `FoldProducts`."""
         if self.anchor:
             return self.anchor.solve(vectors)
         out = np.empty_like(vectors)

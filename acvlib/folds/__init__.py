@@ -169,9 +169,7 @@ def from_splitter(
 
     cv: a splitter, or pairs (training set, test set) of row numbers. X has a row for each site.
 
-    Raises
-    ------
-    ValueError : a training set repeats a row, or shares one with its test set
+    Raises ValueError: a training set repeats a row, or shares one with its test set.
     """
     if getattr(X, "ndim", 1) == 0 or not hasattr(X, "__len__"):
         raise ValueError(f"X is {X!r:.60}: it must have a row for each site")

@@ -48,7 +48,11 @@ class Announcer(event.Listener):
     def say(self, thread: int) -> None:
         self.spent = SECONDS  # once
         name = _model_of(sys._current_frames().get(thread))
-        print(MESSAGE.format(f" of {name}" if name else "", _kept()), file=sys.stderr, flush=True)
+        how_often = "once on this machine"
+        if "acvlib-kernels-" in os.environ.get("NUMBA_CACHE_DIR", ""):
+            how_often = "in each process, as no cache can be written"
+        text = MESSAGE.format(f" of {name}" if name else "", how_often)
+        print(text, file=sys.stderr, flush=True)
 
 
 def _model_of(frame):
@@ -59,11 +63,6 @@ def _model_of(frame):
                 return type(each).__name__
         frame = frame.f_back
     return None
-
-
-def _kept():
-    temporary = "acvlib-kernels-" in os.environ.get("NUMBA_CACHE_DIR", "")
-    return "in each process, as no cache can be written" if temporary else "once on this machine"
 
 
 announce()

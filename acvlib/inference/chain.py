@@ -15,6 +15,7 @@ Source: Ghosh et al. (2020), Appendix D, with Z(theta, w) left out as there.
 
 from collections.abc import Callable
 from functools import reduce
+from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
@@ -22,12 +23,16 @@ from autograd.extend import defvjp, primitive
 from numba import njit
 from scipy.special import logsumexp
 
-from ..checks import check_kind, real_or_box
+from ..checks import real_or_box
+from ..declared import Is, Real, declared
+from ..folds import Fold
 from ..folds import weights as fold_weights
-from ..folds.folds import Sites
 from ..weighting import check, keep_latents
 
 STEP = 1e-30
+Density = Annotated[Any, Real("n_sites n_states")]
+Initial = Annotated[Any, Real("n_states")]
+Transition = Annotated[Any, Real("n_states n_states")]
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -63,11 +68,6 @@ def _filter(node, edge):
     return messages, log_z
 
 
-def _reversed(per_site, per_edge):
-    """Both in reversed time, contiguous."""
-    return per_site[::-1].copy(), per_edge[::-1].transpose(0, 2, 1).copy()
-
-
 def _normalised(log_rows):
     """Probabilities proportional to exp(log_rows), each row of which sums to 1."""
     top = reduce(np.maximum, log_rows.real.T)  # many times as fast as a maximum over short rows
@@ -92,7 +92,8 @@ def _checked(node, edge):
 def smooth_finite(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
     """(node marginals, edge marginals, log P(z_t | node and edge up to t), log Z); unchecked."""
     past, log_z = _filter(node, edge)
-    future = _filter(*_reversed(node, edge))[0][::-1]  # own node included, as in past
+    backwards = _filter(node[::-1].copy(), edge[::-1].transpose(0, 2, 1).copy())
+    future = backwards[0][::-1]  # own node included, as in past
     with np.errstate(invalid="ignore"):  # of -inf less -inf, where a state is impossible
         gamma = _normalised(np.where(node.real > -np.inf, past + (future - node), -np.inf))
     pairs = past[:-1, :, None] + edge + future[1:, None]
@@ -164,50 +165,32 @@ def marginals(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, np.ndarra
 # hidden Markov models: weighted potentials, and the loss of left-out time steps
 
 
+@declared
 def potentials(
-    scheme: Callable,
+    scheme: Annotated[Callable, Is()],
     weights: np.ndarray,
-    log_density: np.ndarray,
-    log_initial: np.ndarray,
-    log_transition: np.ndarray,
+    log_density: Density,
+    log_initial: Initial,
+    log_transition: Transition,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weighted (node (T, K), edge (T - 1, K, K)) of a chain, by a scheme of `acvlib.weighting`.
 
     Shapes: weights (T,), log_density (T, K), log_initial (K,), log_transition (K, K).
     """
-    log_chain = _checked_law(log_density, log_initial, log_transition)
-    log_density, log_initial, log_transition = log_chain
-    check_kind("scheme", scheme, Callable)
-    n_sites = len(log_density)
-    check(weights, n_sites)
-    weights = real_or_box("weights", weights)
-    steps = np.arange(n_sites)
-    factor = scheme(weights, np.stack([steps[:-1], steps[1:]], axis=1))
+    check(weights, len(log_density))
+    steps = np.arange(len(log_density))
+    factor = scheme(real_or_box("weights", weights), np.stack([steps[:-1], steps[1:]], axis=1))
     first = (steps == 0)[:, None] * log_initial
     node = factor.observation[:, None] * log_density + factor.latent[:, None] * first
     return node, factor.edge[:, None, None] * log_transition
 
 
+@declared
 def heldout_loss(
-    log_density: np.ndarray, log_initial: np.ndarray, log_transition: np.ndarray, fold: np.ndarray
+    log_density: Density, log_initial: Initial, log_transition: Transition, fold: Fold
 ) -> np.ndarray:
     """-log sum_k P(z_t = k | x outside the fold) p(x_t | k), for each t of the fold."""
-    log_chain = _checked_law(log_density, log_initial, log_transition)
-    log_density = log_chain[0]
-    fold = Sites.of([fold], len(log_density)).sites
     weights = fold_weights(len(log_density), fold)
-    node, edge = potentials(keep_latents, weights, *log_chain)
+    node, edge = potentials(keep_latents, weights, log_density, log_initial, log_transition)
     gamma, _ = marginals(node, edge)
     return -logsumexp(log_density[fold], b=gamma[fold], axis=1)
-
-
-def _checked_law(log_density, log_initial, log_transition):
-    """All as finite floats, or autograd's boxes; ValueError for shapes that do not go together."""
-    density = real_or_box("log_density", log_density, 2)
-    initial = real_or_box("log_initial", log_initial)
-    transition = real_or_box("log_transition", log_transition)
-    k = density.shape[1]
-    if not density.size or initial.shape != (k,) or transition.shape != (k, k):
-        shapes = f"{density.shape}, {initial.shape} and {transition.shape}"
-        raise ValueError(f"a hidden chain has shapes (T, K), (K,) and (K, K); got {shapes}")
-    return density, initial, transition

@@ -13,9 +13,10 @@ from ..folds import WHOLE, Folds
 from ..model import Refits
 from ..parallel import pieces, spread
 from ..results import TOLERANCE, AFit, CVResult, Fit, Run
+from ..solvers.inverse import folds_at_once
 from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
-from ..solvers.newton_cg import newton_cg
+from ..solvers.newton_cg import MAX_STEPS, newton_cg
 from ..trials import UnconvergedFit
 
 PARTS = 64  # for any number of workers, which thus changes no bit
@@ -76,48 +77,51 @@ def finished(run: Run, refits: Refits) -> CVResult:
 
 
 def refit_folds(
-    fit: Fit, folds: Folds, tolerance: float, starts: np.ndarray | None = None
+    fit: Fit,
+    folds: Folds,
+    tolerance: float,
+    starts: np.ndarray | None = None,
+    looks: int | None = None,
 ) -> Refits:
     """Find every fold's own optimum, by the solver that suits the model.
 
-    starts: (n_folds, D) near the optima, in place of the fit's params.
+    starts: (n_folds, D) near the optima, in place of the fit's params; looks: at most so many
+    steps, by gradients alone, where one wants to know what such steps come to.
     """
     derivatives = fit.derivatives
     own = derivatives.refits(fit.params, folds, tolerance)
     if own is not None:
         return own
     if derivatives.matrix_free:
-        starts = _descended(fit, folds) if starts is None else starts
-        return newton_cg(derivatives, starts, folds, tolerance)
+        if starts is None:  # each fold's Newton step, in which all folds share work, if it descends
+            before, gradients = derivatives.fold_gradients(fit.params, folds)
+            moved = derivatives.fold_hessians(fit.params, folds).solve(gradients)
+            after, _ = derivatives.fold_gradients(fit.params - moved, folds)
+            starts = fit.params - np.where((after < before)[:, None], moved, 0.0)
+        return newton_cg(derivatives, starts, folds, tolerance, looks or MAX_STEPS)
     start = fit.params
     if derivatives.defaults.convex and fit.newton_decrement > SETTLED:
         start = newton(derivatives, start, WHOLE, SETTLED).params[0]
-    by_newton = derivatives.hessians_first or derivatives.is_equation or fit.hessian.indefinite
-    if not by_newton:
-        draws = np.random.default_rng(0).standard_normal(len(start))
-        nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
-        inverse = fit.hessian.solve(np.eye(len(start)))
+    by_newton = derivatives.is_equation or fit.hessian.indefinite
+    if starts is None:
+        by_newton |= derivatives.hessians_first
     refits = Refits.unfinished(len(folds), len(start))
-    for part in derivatives.portions(folds, len(start)):
+    if by_newton:
+        for part in derivatives.portions(folds, len(start)):
+            near = start if starts is None else starts[part]
+            newton(derivatives, near, folds[part], tolerance, refits.part(part))
+        return refits
+    inverse = fit.hessian.solve(np.eye(len(start)))
+    draws = np.random.default_rng(0).standard_normal(len(start))
+    nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
+    for part in pieces(len(folds), folds_at_once(len(start))):
         some, found = folds[part], refits.part(part)
-        near = start if starts is None else starts[part]
-        if by_newton:
-            newton(derivatives, near, some, tolerance, found)
-            continue
+        near = start + nudge if starts is None else starts[part]
         inverses = inverse / kept_share(fit.model, some)[:, None, None]
-        lockstep(derivatives, near + nudge, some, tolerance, inverses, found)
-        left: Any = np.flatnonzero(~found.converged)
+        lockstep(derivatives, near, some, tolerance, inverses, found, looks)
+        left: Any = np.flatnonzero(~found.converged & (looks is None))
         if left.size:
             steps = found.steps[left]
             found.take(left, newton(derivatives, found.params[left], some[left], tolerance))
             found.steps[left] += steps
     return refits
-
-
-def _descended(fit, folds):
-    """Each fold's Newton step, in which all folds share work, where it descends; else the fit."""
-    derivatives = fit.derivatives
-    before, gradients = derivatives.fold_gradients(fit.params, folds)
-    moved = fit.params - derivatives.fold_hessians(fit.params, folds).solve(gradients)
-    after, _ = derivatives.fold_gradients(moved, folds)
-    return np.where((after < before)[:, None], moved, fit.params)

@@ -40,9 +40,7 @@ def infinitesimal_jackknife(fit: AFit, folds: Folds, damping: NonNegative = 0.0)
 
     H is that of the fit; a fold costs one product with J. `damping` is added to H's diagonal.
 
-    Raises
-    ------
-    IndefiniteHessian : H + damping is not positive definite
+    Raises IndefiniteHessian: H + damping is not positive definite.
 
     Source: Ghosh et al. (2020), Algorithms 1-4 and Eq. 14; Giordano et al. (2019).
     """
@@ -57,9 +55,7 @@ def as_printed(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult:
     misses terms of first order in the share left out, which `infinitesimal_jackknife` has. For
     models with a method `printed_cross(params, folds)`: `SemiSupervised`, `PairwiseLinear`.
 
-    Raises
-    ------
-    TypeError : a model for which the theorem prints nothing
+    Raises TypeError: a model for which the theorem prints nothing.
 
     Source: Zhu and Liu (2021).
     """
@@ -91,9 +87,7 @@ def frozen_newton(
     fold that leaves out a share m has about 1 - m of the curvature; `rescale=False` keeps H itself,
     and then one step equals the infinitesimal jackknife wherever F is linear in the weights.
 
-    Raises
-    ------
-    IndefiniteHessian : H + damping is not positive definite
+    Raises IndefiniteHessian: H + damping is not positive definite.
     """
     run = Run("frozen_newton", fit, folds)
     H = fit.hessian.damped(damping)

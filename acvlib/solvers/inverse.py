@@ -192,35 +192,31 @@ class DenseFolds(FoldSolver):
 
     def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """matrix^-1 times one vector a fold."""
-        return self._solved(vectors, rows, np.linalg.solve)
+        return self._solved(vectors, rows, False)
 
     def descend(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """|matrix|^-1 times one vector a fold."""
-        return self._solved(vectors, rows, absolute_solve if self.symmetric else np.linalg.solve)
+        return self._solved(vectors, rows, self.symmetric)
 
-    def _solved(self, vectors, rows, without_factor):
+    def _solved(self, vectors, rows, absolute):
         """By Cholesky factors, where there are some."""
         out = np.array(vectors if self.inward is None else vectors @ self.inward)
         with blas_for(self.matrices.shape[-1] ** 2):
             for place, row in enumerate(np.arange(len(self.matrices))[rows]):
                 factor = self.factors[row]
-                if factor is None:
-                    try:
-                        out[place] = without_factor(self.matrices[row], out[place])
-                    except np.linalg.LinAlgError as error:
-                        singular = f"the Hessian of fold {row} is singular at its params"
-                        raise np.linalg.LinAlgError(singular) from error
-                else:
-                    out[place] = cho_solve((factor.T, False), out[place], check_finite=False)
+                try:
+                    if factor is not None:
+                        out[place] = cho_solve((factor.T, False), out[place], check_finite=False)
+                    elif absolute:
+                        values, vectors = np.linalg.eigh(self.matrices[row])
+                        size = np.maximum(abs(values), 1e-12 * abs(values).max())
+                        out[place] = vectors @ ((vectors.T @ out[place]) / size)
+                    else:
+                        out[place] = np.linalg.solve(self.matrices[row], out[place])
+                except np.linalg.LinAlgError as error:
+                    singular = f"the Hessian of fold {row} is singular at its params"
+                    raise np.linalg.LinAlgError(singular) from error
         return out if self.inward is None else out @ self.inward.T
-
-
-def absolute_solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """|matrix|^-1 vector, by the absolute eigenvalues of a symmetric matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    size = np.abs(values)
-    size = np.maximum(size, 1e-12 * size.max())
-    return vectors @ ((vectors.T @ vector) / size)
 
 
 def folds_at_once(dim: int) -> int:

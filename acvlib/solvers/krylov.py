@@ -7,14 +7,13 @@ operators of these numbers. It may have `rough`, a cheaper operator close to it,
 takes its steps.
 """
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from joblib import delayed, effective_n_jobs
 
-from ..checks import one_line
+from ..checks import one_line, warn
 from ..parallel import threads
 from .inverse import HELD, FoldSolver, IndefiniteHessian
 
@@ -51,7 +50,6 @@ def conjugate_gradient(
     products: Any,
     b: np.ndarray,
     tolerance: float | np.ndarray = 1e-6,
-    max_iterations: int = MAX_ITERATIONS,
     damping: float = 0.0,
     radius: float = np.inf,
     numbers: np.ndarray | None = None,
@@ -78,7 +76,7 @@ def conjugate_gradient(
     rz = _dots(r, z)
     pp = rz.copy()  # p'Mp; x'Mp and x'Mx are 0
     xp, xx = np.zeros((2, len(rows)))
-    for _ in range(max_iterations):
+    for _ in range(MAX_ITERATIONS):
         if not rows.size:
             break
         product = products.multiply(p, numbers[rows])
@@ -121,7 +119,6 @@ def solve(
     b: np.ndarray,
     tolerance: float = 1e-6,
     damping: float = 0.0,
-    max_iterations: int = MAX_ITERATIONS,
     numbers: np.ndarray | None = None,
 ) -> Solutions:
     """Solve as `conjugate_gradient`, by refinement where `products.rough` is a cheaper operator.
@@ -136,37 +133,31 @@ def solve(
     found = Solutions(b)
     numbers = np.arange(len(b)) if numbers is None else numbers
     if getattr(products, "rough", None) is not None:
-        _refine(products, b, tolerance, damping, max_iterations, numbers, found)
+        _refine(products, b, tolerance, damping, numbers, found)
     alone = np.flatnonzero((found.residual > tolerance) & (found.curvature > 0.0))
-    accurate = conjugate_gradient(
-        products, b[alone], tolerance, max_iterations, damping, numbers=numbers[alone]
-    )
+    accurate = conjugate_gradient(products, b[alone], tolerance, damping, numbers=numbers[alone])
     for name in ("x", "residual", "curvature"):
         getattr(found, name)[alone] = getattr(accurate, name)
     found.products += accurate.products
     unsolved = (found.residual > tolerance) & (found.curvature > 0.0)
     if unsolved.any():
-        warnings.warn(
-            f"{unsolved.sum()} of {len(b)} linear systems are left with relative residuals up to "
-            f"{found.residual[unsolved].max():.2g}, above {tolerance:.2g}, after {max_iterations} "
-            "products with the Hessian: steps are no better than that. Scale the parameters "
-            "alike, or pass damping",
-            UnsolvedSystem,
-            stacklevel=2,
+        count = f"{unsolved.sum()} of {len(b)} linear systems are left with relative residuals"
+        size = f"up to {found.residual[unsolved].max():.2g}, above {tolerance:.2g}"
+        after = f"after {MAX_ITERATIONS} products with the Hessian: steps are no better than that"
+        warn(
+            f"{count} {size}, {after}. Scale the parameters alike, or pass damping", UnsolvedSystem
         )
     return found
 
 
-def _refine(products, b, tolerance, damping, max_iterations, numbers, found):
+def _refine(products, b, tolerance, damping, numbers, found):
     """Write to `found` how far the rough operator brings each row."""
     size = np.linalg.norm(b, axis=1)
     rows = np.flatnonzero(found.residual)
     left = b[rows]
     accuracy = 0.5 * np.sqrt(tolerance)
     while rows.size:
-        step = conjugate_gradient(
-            products.rough, left, accuracy, max_iterations, damping, numbers=numbers[rows]
-        )
+        step = conjugate_gradient(products.rough, left, accuracy, damping, numbers=numbers[rows])
         found.x[rows] += step.x
         found.curvature[rows] = np.minimum(found.curvature[rows], step.curvature)
         product = products.multiply(found.x[rows], numbers[rows])

@@ -31,24 +31,29 @@ def lockstep(
     tolerance: float,
     inverses: np.ndarray,
     found: Refits,
+    looks: int | None = None,
 ) -> None:
     """Refit each fold from params (D,) or (n, D), without a Hessian of its own; write to `found`.
 
     inverses (n, D, D): the first B_o, overwritten. Folds that have not converged are for `newton`.
+    looks: at most so many steps, whether they descend or not.
     """
     n = len(folds)
     found.params[:] = params
-    values, gradients = (np.array(part) for part in derivatives.fold_gradients(params, folds))
+    values, gradients = derivatives.fold_gradients(params, folds, looks is None)
+    values = np.array(values)
+    gradients = np.array(gradients)
     found.evaluations["gradient"] += n
     scale = np.ones(n)
     rows = np.arange(n)
     upwards = np.ones(n, bool)
-    for _ in range(MAX_STEPS):
+    for _ in range(looks or MAX_STEPS):
         moves = -times(inverses[rows], gradients[rows])
         before = found.decrement[rows]
         found.decrement[rows] = np.sqrt(np.maximum(-_dots(moves, gradients[rows]), 0.0))
         small = found.decrement[rows] <= np.maximum(tolerance, ROUNDED)
-        confirmed = np.isfinite(before) & (found.decrement[rows] <= CONFIRMED * before)
+        confirmed = found.decrement[rows] <= np.maximum(CONFIRMED * before, ROUNDED)
+        confirmed &= np.isfinite(before)
         found.converged[rows] = small & confirmed & upwards[rows]
         going = ~(small & confirmed)
         found.params[rows[found.converged[rows]]] += moves[found.converged[rows]]
@@ -56,16 +61,20 @@ def lockstep(
         if not rows.size:
             break
         moves = scale[rows, None] * moves[going]
-        value, gradient = derivatives.fold_gradients(found.params[rows] + moves, folds[rows])
+        ends = found.params[rows] + moves
+        value, gradient = derivatives.fold_gradients(ends, folds[rows], looks is None)
         found.evaluations["gradient"] += len(rows)
         changes = gradient - gradients[rows]
         changes[~np.isfinite(changes).all(axis=1)] = 0.0  # of a move that went too far
         upwards[rows] &= mend(inverses, rows, moves, changes)
-        good = value <= values[rows] + SLACK * (1.0 + abs(values[rows]))
+        good = np.isfinite(gradient).all(axis=1)
+        if looks is None:
+            good = value <= values[rows] + SLACK * (1.0 + abs(values[rows]))
         scale[rows] = np.where(good, 1.0, SHORTER * scale[rows])
         taken = rows[good]
         found.params[taken] += moves[good]
-        values[taken] = value[good]
+        if looks is None:
+            values[taken] = value[good]
         gradients[taken] = gradient[good]
         found.steps[taken] += 1
     found.residual[:] = np.linalg.norm(gradients, axis=1)

@@ -118,3 +118,22 @@ def test_extreme_potentials_equal_enumeration(node_scale, edge_scale):
     assert_allclose(flat(*chain.marginals(node, edge)), mean, atol=1e-10)
     node_hessian = hessian(lambda u: chain.log_partition(u, edge))(node).reshape(node.size, -1)
     assert_allclose(node_hessian, covariance[: node.size, : node.size], atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("node", "edge"),
+    [
+        ((5, 2), (3, 2, 2)),
+        ((5, 2), (4, 3, 3)),
+        ((5, 2), (4, 2)),
+        ((5,), (4, 1, 1)),
+        ((0, 2), (0, 2, 2)),
+        ((3, 0), (2, 0, 0)),
+        ((1, 2), (1, 2, 2)),
+    ],
+)
+def test_shapes_that_do_not_belong_together_are_refused(node, edge):
+    """A kernel would read past the arrays, and return a number."""
+    for function in (chain.log_partition, chain.marginals):
+        with pytest.raises(ValueError, match=r"\(T, K\)"):
+            function(np.zeros(node), np.zeros(edge))

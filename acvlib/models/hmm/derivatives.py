@@ -108,7 +108,7 @@ def _dense(hidden):
 
 
 class Products:
-    """`FoldProducts`: a `Curvature` for each fold, or one of all, less each fold's own.
+    """`Derivatives.products`: a `Curvature` for each fold, or one of all, less each fold's own.
 
     own: of each fold's sequences alone; accurate: the products that these are a rough form of.
     """
