@@ -263,7 +263,7 @@ SETTINGS = {
 HONOURED = {"transmat_prior"}  # a kind of setting that ours have, so that it is no use to refuse it
 
 
-def em(h, X, lengths, n=300):
+def em(h, X, lengths, n=100):
     """EM that goes on from the parameters that h has."""
     h.init_params, h.n_iter, h.tol = "", n, -np.inf
     h.monitor_ = ConvergenceMonitor(-np.inf, n, False)
