@@ -170,7 +170,7 @@ around.replace(-1, "missing")
 # breast cancer data of scikit-learn at ridge one, of which few rows decide much.
 
 # %%
-proofs = influence.proofs(rng, 20 if paper else 2)
+proofs = influence.proofs(rng, 20 if paper else 1)
 sick = influence.breast_cancer(2 if paper else 1)
 pd.concat({"simulated": proofs.groupby("k").median(), "breast cancer": sick}).round(4)
 
