@@ -42,8 +42,9 @@ def fit(
     Parameters
     ----------
     start : (D,), by default model.initial_params(rng), or of a model with `restart_points` the best
-        of five or more, until five end within .1 nat of it, or thirty are tried; given to a
-        matrix-free model, it is where Newton's method starts, without L-BFGS
+        of five or more, until five end within .1 nat of it, or thirty are tried, and with
+        `further_starts` the best of all; given to a matrix-free model, it is where Newton's method
+        starts, without L-BFGS
 
     Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the
     returned `newton_decrement` then says how far off it is. Warns `UnrepeatedOptimum` where less
@@ -73,8 +74,8 @@ def _starts(derivatives, rng):
     defaults = derivatives.defaults
     model = derivatives.model
     if not defaults.restarts_climbed:
-        starts = [real_array("start", model.initial_params(rng), 1)]
-        return starts if defaults.further_starts is None else [*starts, *defaults.further_starts()]
+        start = real_array("start", model.initial_params(rng), 1)
+        return [start] if defaults.further_starts is None else _ends(derivatives, start)
     rng = np.random.default_rng(0) if rng is None else rng
     ones = np.ones(derivatives.n_sites)
     starts = []
@@ -89,6 +90,29 @@ def _starts(derivatives, rng):
         message = f"{same} of {len(starts)} starts alone led to the fit: there may be lower optima"
         warn(f"{message}. Fit again from other starts, by rng=", UnrepeatedOptimum)
     return [starts[place] for place in np.argsort(objectives)]
+
+
+def _ends(derivatives, start):
+    """Where L-BFGS ends from a start and further ones: the lowest optimum first.
+
+    What runs to infinity comes last; but where the start itself does, it is first: no optimum above
+    where that ran is a fit.
+    """
+    starts = [start, *derivatives.defaults.further_starts()]
+    ends = [_lbfgs(derivatives, each)[-1] for each in starts]
+    ones = np.ones(derivatives.n_sites)
+    objectives = [derivatives.value_and_gradient(end, ones)[0] for end in ends]
+    lost = []
+    for place, end in enumerate(ends):
+        try:
+            derivatives.defaults.check_optimum(end)
+        except ValueError:
+            lost.append(place)
+    order = sorted(range(len(ends)), key=lambda place: (place in lost, objectives[place]))
+    if 0 in lost:
+        order.remove(0)
+        order.insert(0, 0)
+    return [ends[place] for place in order]
 
 
 def _warn_of_priors(fit, priors):

@@ -55,8 +55,8 @@ class ModelDefaults:
     normalised: F divides by the sum of the weights, so that omitting sites takes no curvature away;
     restart_points(rng, n): a list of n points to fit from, for a model that knows better than n
     times initial_params; restarts_climbed: these are near optima, and `fit` tries several of them;
-    further_starts(): points to fit from before the fit is refused because its optimum is at
-    infinity; default_priors(params): {prior: (its gradient (D,), how to widen it)} of those that
+    further_starts(): more points to fit from, of which the lowest optimum is taken;
+    default_priors(params): {prior: (its gradient (D,), how to widen it)} of those that
     nobody chose; matched(params, others): params (D,) of the same law with its states numbered as
     those of others.
     """
