@@ -84,8 +84,8 @@ def small_text(driver):
     """
     found = []
     for figure, share in ((path_of(url), share) for url, share in of_page(driver, "shown")):
-        scales = [float(scale) for scale in TEXT.findall(figure.read_text("utf-8"))]
-        if scales and (size := share * min(scales) * 100 * 4 / 3) < SMALLEST:
+        scales = map(float, TEXT.findall(figure.read_text("utf-8")))  # none: nothing can be read
+        if (size := share * min(scales, default=0.0) * 100 * 4 / 3) < SMALLEST:
             found.append(f"text of {size:.1f} px in {figure.name}")
     return found
 

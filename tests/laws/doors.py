@@ -203,10 +203,14 @@ def tool_of_exact(tool):
 
 
 def checked_folds(model, fit, result, folds):
-    """By params alone: the loss of a fold counts each row once, whatever it weighs."""
-    far = acv.check_result(result).theta_errors > 0.5
-    better = acv.refit_unreliable(result, far)
-    return {"flags": Said(int(far.sum())), "losses": losses(better)}
+    """losses: refitted by params alone: a fold's loss counts each row once, whatever it weighs."""
+    check = acv.check_result(result)
+    by_params = acv.refit_unreliable(result, check.theta_errors > 0.5)
+    return {
+        "flags": Said(int(check.unreliable.sum())),
+        "mended": losses(acv.refit_unreliable(result)),
+        "losses": losses(by_params),
+    }
 
 
 def certified(model, fit, result, folds):
@@ -262,7 +266,13 @@ def resampled(model, fit, result, folds):
     }
 
 
-OF_TABLES = {"psi": ("row",), "leverage": ("row",), "interval": ("row",), **OF_ROWS}
+OF_TABLES = {
+    "psi": ("row",),
+    "mended": ("row",),
+    "leverage": ("row",),
+    "interval": ("row",),
+    **OF_ROWS,
+}
 TOOLS = {
     "compare_methods": tool_of_exact(acv.compare_methods),
     "relative_errors": tool_of_exact(acv.relative_errors),
