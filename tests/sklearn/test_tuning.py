@@ -29,7 +29,7 @@ CASES = {
         X,
         COUNTS,
         "neg_mean_poisson_deviance",
-        LeaveOneOut(),
+        KFold(10),
     ),
     "wide": (Ridge(), RNG.normal(size=(80, 99)), VALUES, SQUARES, KFold(5)),
 }

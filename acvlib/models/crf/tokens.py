@@ -132,44 +132,64 @@ class Paths:
         past_t[j] = P(z_t = j | x_1..t) E[phi_t | z_t = j, x_1..t]    moves on as `filtered` does;
         E[1(z_t-1 = i, z_t = j) phi_t-1 | x] = past_t-1[i] transition[i, j] ahead[t, j].
         """
-        starts = self.tokens.starts
+        tokens = self.tokens
+        starts = tokens.starts
         first = self.smoothed.gamma[starts[:-1]]
         links = transition_counts(self.smoothed, starts)
         last = self.smoothed.gamma[starts[1:] - 1]
         means = np.hstack([first, links.reshape(len(links), -1), last])
-        return _covariances(*self.smoothed[2:5], means, starts, weights, bounds)
+        filtered, ahead, transition = self.smoothed[2:5]
+        weighted = weights[tokens.sentence_of][:, None] * ahead
+        longest = tokens.lengths.max()
+        met, ends = _meetings(filtered, weighted, transition, starts, weights, bounds, longest)
+        k = len(transition)
+        n_features = means.shape[1]
+        inner = n_features - k  # features that are not the last tag
+        out = np.zeros((len(met), n_features, n_features))
+        met = transition[..., None] * met.reshape(-1, k, k, inner).swapaxes(1, 2)
+        out[:, k:inner, :inner] = met.reshape(len(out), k * k, inner)
+        out[:, inner:, :inner] = ends
+        out += out.swapaxes(1, 2).copy()
+        for fold, rows in zip(out, map(slice, bounds[:-1], bounds[1:]), strict=True):
+            some = weights[rows, None] * means[rows]
+            fold -= some.T @ means[rows]
+            fold[np.diag_indices(n_features)] += some.sum(axis=0)
+        return out
 
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_jit
-def _covariances(filtered, ahead, transition, means, starts, weights, bounds):
-    """The same with means (N, D) of the features."""
+def _meetings(filtered, ahead, transition, starts, weights, bounds, longest):
+    """Sums of sentences bounds[o]:bounds[o + 1]: ahead_t past_t-1 (K, K D) and the last past (K, D).
+
+    ahead has the weights in it.
+    """
     k = len(transition)
-    n_features = means.shape[1]
-    inner = n_features - k  # features that are not the last tag
-    past = np.empty((np.diff(starts).max(), k, inner))
-    met = np.empty((k, k * inner))
-    out = np.zeros((len(bounds) - 1, n_features, n_features))
-    for o in range(len(out)):
-        met[:] = 0.0
+    inner = k + k * k
+    past = np.empty((longest, k, inner))
+    met = np.zeros((len(bounds) - 1, k, k * inner))
+    ends = np.zeros((len(bounds) - 1, k, inner))
+    links = np.empty((k, k * inner))
+    for o in range(len(met)):
         for n in range(bounds[o], bounds[o + 1]):
             first = starts[n]
             length = starts[n + 1] - first
             _fill_past(filtered[first : first + length], transition, past)
             if length > 1:
                 before = past[: length - 1].reshape(length - 1, k * inner)
-                met += np.dot((weights[n] * ahead[first + 1 : first + length]).T, before)
-            out[o, inner:, :inner] += weights[n] * past[length - 1]
-        for j in range(k):
-            from_tags = met[j].reshape(k, inner)
-            for i in range(k):
-                out[o, k + i * k + j, :inner] = transition[i, j] * from_tags[i]
-        some = means[bounds[o] : bounds[o + 1]]
-        weighted = weights[bounds[o] : bounds[o + 1]].reshape(-1, 1) * some
-        out[o] += out[o].T.copy() - np.dot(weighted.T, some) + np.diag(weighted.sum(axis=0))
-    return out
+                np.dot(ahead[first + 1 : first + length].T, before, links)
+                _add(met[o].ravel(), 1.0, links.ravel())
+            _add(ends[o].ravel(), weights[n], past[length - 1].ravel())
+    return met, ends
+
+
+@_jit
+def _add(total, factor, values):
+    """Adds in a loop: compiling a broadcast sum takes two seconds."""
+    for i in range(len(total)):
+        total[i] += factor * values[i]
 
 
 @_jit
