@@ -63,7 +63,8 @@ def _filter(node, edge):
             messages[t, j] += _log_sum(reach)
         log_norm = _log_sum(messages[t])
         if log_norm.real > -np.inf:
-            messages[t] -= log_norm
+            for j in range(n_states):
+                messages[t, j] -= log_norm
         log_z += log_norm
     return messages, log_z
 

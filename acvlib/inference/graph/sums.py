@@ -75,7 +75,8 @@ def _collect(t, numbers):
             log_z += np.log(message[0])
         else:
             log_z += np.log(top)
-            message /= top
+            for r in range(n):
+                message[r] /= top
     return log_z, least
 
 
@@ -88,11 +89,11 @@ def _distribute(t, numbers, found, wanted):
     for b in np.flatnonzero(wanted)[::-1]:
         n = t.columns[b]
         scope = found[t.message[b] : t.message[b] + n]
-        if t.parent[b] < 0:
-            scope[:] = 1.0
         joint = numbers[t.start[2 * b + 1] : t.message[b]].copy()
-        for z in range(t.n_states):
-            joint[z * n : (z + 1) * n] *= scope
+        if t.parent[b] >= 0:
+            for z in range(t.n_states):
+                for r in range(n):
+                    joint[z * n + r] *= scope[r]
         _sum(t, 2 * b + 1, joint, found)
         _sum(t, 2 * b, found[t.start[2 * b] : t.start[2 * b + 1]], found)
 

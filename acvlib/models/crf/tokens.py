@@ -162,7 +162,7 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 @_jit
 def _meetings(filtered, ahead, transition, starts, weights, bounds, longest):
-    """Sums of sentences bounds[o]:bounds[o + 1]: ahead_t past_t-1 (K, K D) and the last past (K, D).
+    """Sums over sentences of a fold: ahead_t past_t-1 (K, K D) and the last past (K, D).
 
     ahead has the weights in it.
     """

@@ -216,7 +216,8 @@ def _tangents(classes, weights, past, ahead, transition, quiet, ratio, contrast)
         cross[t + 1, TO1] += p1 * stay1 * leave1 * inverse
     x = np.zeros(WIDTH)  # the tangent of the backward log-odds
     event = np.zeros_like(ratio)
-    last, moves, in_event = np.zeros((3, WIDTH))
+    statistics = np.zeros((4, WIDTH))
+    first, last, moves, again = statistics
     for t in range(len(classes) - 1, -1, -1):
         c = classes[t]
         p0 = past[t, 0]
@@ -234,16 +235,19 @@ def _tangents(classes, weights, past, ahead, transition, quiet, ratio, contrast)
             change = spread * (cross[t + 1, i] + x[i])  # of gamma
             cross[t + 1, i] = quiet[c, i] + gamma * ratio[c, i] + contrast[c] * change
             event[c, i] += weights[t] * change
-            in_event[i] += change
+            again[i] += change
             moves[i] += came * change - turn * cross[t, i]
             x[i] = (remain - enter) * (x[i] + weights[t] * ratio[c, i])
-        if t == len(classes) - 1:
-            last[:] = in_event
+            if t == len(classes) - 1:
+                last[i] = change
         moves[TO0] -= turn * stay0
         moves[TO1] -= turn * leave1
         x[TO0] += enter - leave0
         x[TO1] += remain - stay1
     p0, p1 = past[0]
     v0, v1 = ahead[0]
-    first = p0 * (stay0 * v0 + leave0 * v1) * p1 * (leave1 * v0 + stay1 * v1) * (cross[0] + x)
-    return cross[1:], event, np.stack((first, last, moves, in_event + first - last))
+    spread = p0 * (stay0 * v0 + leave0 * v1) * p1 * (leave1 * v0 + stay1 * v1)
+    for i in range(WIDTH):
+        first[i] = spread * (cross[0, i] + x[i])
+        again[i] += first[i] - last[i]
+    return cross[1:], event, statistics
