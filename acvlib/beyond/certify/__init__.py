@@ -92,18 +92,20 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
     NoFiniteOptimum: if `complete`, folds without a bound, of which none has a minimum.
     """
     problem, folds = _problem(result.fit), result.folds
-    kept = problem.kept(folds)
-    centres = np.array(result.params)
+    centres = result.params
     points, slack = problem.inward(result.params)
-    reach = np.full(len(folds), np.inf)
+    lengths = np.full(len(folds), np.inf)
+    drifts = np.zeros(len(folds))
+    if isinstance(problem, Regression) and folds.sizes.max() == 1 and not sharp:
+        lengths, drifts = problem.single_rows(points, folds)
+    kept = problem.kept(folds)
+    reach = _reach(problem, lengths, kept * np.exp(-drifts))
     if not sharp:
-        if isinstance(problem, Regression) and folds.sizes.max() == 1:
-            lengths, drifts = problem.single_rows(points, folds)
-            reach = _reach(problem, lengths, kept * np.exp(-drifts))
         _look(problem, kept, points, folds, reach, own=False)
     refitted = ~(reach < 1.0)
     for there in (True, False):
         if (rows := np.flatnonzero(~(reach < 1.0))).size:
+            centres = centres.copy()
             centres[rows] = _refits(result, rows, there)
             _look(problem, kept, problem.inward(centres)[0], folds, reach, own=True)
     left = np.flatnonzero(~(reach < 1.0))
@@ -114,7 +116,7 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
     ends, lost = problem.inward(centres)
     radii = np.where(reach < 1.0, UP * (lost - np.log1p(-reach) / problem.rate), np.inf)
     errors = radii + slack
-    errors[refitted] += problem.whole.length((points - ends)[refitted])
+    errors[refitted] += problem.whole.length(points[refitted] - ends[refitted])
     errors = np.fmin(UP * errors, np.inf)
     ends = problem.losses(centres, radii, folds)
     ends += SIDES * gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds

@@ -4,16 +4,19 @@ Their third derivatives are at most their second ones times how far a score move
 move apart. So R is how far a step of length 1 moves scores (apart), in any row.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from ...folds import Folds
-from ...models.glm.hessians import Point, gram, leverages, own_scores, span
+from ...models.glm.hessians import Point, gram, own_scores, span
+from ...parallel import pieces
 from .verified import UNIT, UP, Metric, choices_range, counts_range, gamma, norms
 
 AT_ONCE = 2**21  # numbers in memory together
+TILE = 2**15  # and in the cache
 
 
 class Regression:
@@ -36,15 +39,41 @@ class Regression:
         self.together = 1 + AT_ONCE // (self.q * n)
         # H^-1/2 z u is at most so long, |u| = 1
         self.heights = np.abs(self.z) @ self.whole.units.reshape(self.q, dim).sum(axis=0)
-        self.leverages = leverages(self.whole.inverse, self.z)  # z'H^-1 z (n, q, q), up to an
-        self.off = 8.0 * gamma(2 * len(self.at)) * self.heights**2  # eighth of this
-        squares = model.family.spreads(self.leverages) ** 2
-        self.spreads = UP * np.sqrt((squares + self.off) / (1.0 - self.whole.doubt))
-        self.rate = self.spreads[model.observed].max()
+        self.off = 8.0 * gamma(2 * len(self.at)) * self.heights**2  # of leverages, eight times
+        self._leverages = np.full((n, self.q, self.q), np.nan)
+
+    def _solved(self, rows):
+        """H^-1 z of some rows (q, m, D), whose leverages are kept."""
+        z = self.z[rows]
+        solved = np.matmul(z, self.whole.inverse.reshape(self.q, -1, len(self.at)))
+        blocks = solved.reshape(self.q, len(z), self.q, -1)
+        self._leverages[rows] = np.einsum("bmad,md->mba", blocks, z)
+        return solved
+
+    @cached_property
+    def leverages(self) -> np.ndarray:
+        """z'H^-1 z of each row, (n, q, q)."""
+        for rows in pieces(len(self.z), TILE // len(self.at) + 1):
+            if np.isnan(self._leverages[rows, 0, 0]).any():
+                self._solved(rows)
+        return self._leverages
+
+    @cached_property
+    def spreads(self) -> np.ndarray:
+        """How far a standard error moves scores of each row (apart), (n,)."""
+        squares = self.model.family.spreads(self.leverages) ** 2
+        return UP * np.sqrt((squares + self.off) / (1.0 - self.whole.doubt))
+
+    @cached_property
+    def rate(self) -> float:
+        """R in standard errors."""
+        return self.spreads[self.model.observed].max()
 
     def inward(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(those of standard columns, how far intercepts are off by that, in standard errors)."""
         columns = self.model.columns
+        if columns.plain:
+            return params, np.zeros(len(params))
         sizes = np.abs(params).reshape(len(params), self.q, -1) @ np.abs(columns.matrix[0])
         return columns.inward(params), self.each * (sizes @ self.whole.sides[:: self.z.shape[1]])
 
@@ -108,20 +137,26 @@ class Regression:
         its curvature changes by exp(R |v|) at most: what r lacks is (exp(x) - 1 - x) |v| / x long,
         x = R |v|.
         """
-        whole, z = self.whole, self.z
-        sites = span(folds.omitted.sites)
-        gradient = self.point.gradient(np.ones(len(z))) + self.ridge * self.at
-        steps = points - self.at
-        along = np.einsum("nqd,nd->nq", steps.reshape(len(steps), self.q, -1), z[sites])
-        factors = np.einsum("nij,nj->ni", self.point.curvature[sites], along)
-        factors += self.point.slope.T[sites]
-        pulls = np.einsum("ni,nij,nj->n", factors, self.leverages[sites], factors)
-        lengths, far = norms(factors), norms(steps)
-        steps += whole.inverse @ gradient
-        steps -= (factors[:, :, None] * z[sites, None]).reshape(len(steps), -1) @ whole.inverse
-        residuals = np.abs(steps) @ whole.sides
-        if residuals.max() > 1e-9:
-            residuals = whole.length(steps)
+        whole = self.whole
+        sites = folds.omitted.sites
+        gradient = self.point.gradient(np.ones(len(self.z))) + self.ridge * self.at
+        step = whole.inverse @ gradient
+        lengths, far, residuals, pulls = np.empty((4, len(sites)))
+        for rows in pieces(len(sites), TILE // len(self.at) + 1):
+            own = span(sites[rows])
+            z = self.z[own]
+            steps = points[rows] - self.at
+            solved = self._solved(own)
+            along = np.einsum("nqd,nd->nq", steps.reshape(len(z), self.q, -1), z)
+            factors = np.einsum("nij,nj->ni", self.point.curvature[own], along)
+            factors += self.point.slope.T[own]
+            pulls[rows] = np.einsum("ni,nij,nj->n", factors, self._leverages[own], factors)
+            lengths[rows], far[rows] = norms(factors), norms(steps)
+            steps += step
+            steps -= np.einsum("nq,qnd->nd", factors, solved)
+            residuals[rows] = np.abs(steps) @ whole.sides
+            if residuals[rows].max() > 1e-9:
+                residuals[rows] = whole.length(steps)
         noise = self._noise(self.at, self.point.eta)
         pulls = np.maximum(pulls, 0.0) + self.off[sites] * lengths**2
         push = whole.dual(gradient[None]) + noise + np.sqrt(pulls / (1.0 - whole.doubt))
