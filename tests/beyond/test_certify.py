@@ -131,7 +131,8 @@ def test_metrics_bound_lengths_and_shares(dim, rng):
     assert metric.share(0.5 * matrix) == 0.4
     assert metric.share(-matrix) == metric.share(np.nan * matrix) == 0.0
     unit = np.eye(dim)
-    assert are_above(unit, 0.999) and not are_above(np.array([unit, 0.5 * unit]), 0.999)
+    assert are_above(unit, 0.999)
+    assert not are_above(np.array([unit, 0.5 * unit]), 0.999)
     singular = np.outer(scale, scale)
     with pytest.raises(NotCertified, match="singular"):
         Metric(singular, singular.diagonal(), 0.0)
