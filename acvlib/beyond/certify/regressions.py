@@ -33,13 +33,13 @@ class Regression:
         self.all = gamma(n + 8 * self.q)  # and of a sum over rows
         self.point = Point(model, fit.params)
         self.at = self.point.standard
-        self.tallest = UP * norms(self.z).max()
+        self.tall = UP * norms(self.z)
+        self.tallest = self.tall.max()
         self.matrix = self._with_errors(self.at, fit.hessian.matrix)
         self.whole = Metric(*self.matrix)
         self.together = 1 + AT_ONCE // (self.q * n)
-        # H^-1/2 z u is at most so long, |u| = 1
-        self.heights = np.abs(self.z) @ self.whole.units.reshape(self.q, dim).sum(axis=0)
-        self.off = 8.0 * gamma(2 * len(self.at)) * self.heights**2  # of leverages, eight times
+        self.bent = np.abs(self.z) @ self.whole.units.reshape(self.q, dim).sum(axis=0)
+        self.off = 8.0 * gamma(2 * len(self.at)) * self.bent**2  # of leverages, eight times
         self._leverages = np.full((n, self.q, self.q), np.nan)
 
     def _solved(self, rows):
@@ -57,6 +57,12 @@ class Regression:
             if np.isnan(self._leverages[rows, 0, 0]).any():
                 self._solved(rows)
         return self._leverages
+
+    @cached_property
+    def heights(self) -> np.ndarray:
+        """How long z u is in H^-1 at most, for |u| = 1, (n,); `bent` is above that without it."""
+        traces = np.trace(self.leverages, axis1=1, axis2=2)
+        return UP * np.sqrt((traces + self.off) / (1.0 - self.whole.doubt))
 
     @cached_property
     def spreads(self) -> np.ndarray:
@@ -88,8 +94,10 @@ class Regression:
 
     def _noise(self, points, eta):
         """The length of errors of gradients: of scores' doubts and of sums."""
-        noise = 2.0 * (self._doubt(points) + self.all) * (self._sizes(eta) @ self.heights)
-        return UP * (noise + self.all * (np.abs(self.ridge * points) @ self.whole.units))
+        sizes = self._sizes(eta)
+        noise = self.each * norms(points) * (sizes @ (self.tall * self.heights))
+        noise += self.all * (sizes @ self.bent)
+        return UP * (2.0 * noise + self.all * (np.abs(self.ridge * points) @ self.whole.units))
 
     def _with_errors(self, point, matrix):
         """(H, terms, error) as `Metric` takes them."""
@@ -113,7 +121,7 @@ class Regression:
             return np.array([self.whole.share(self.matrix[0] - each) for each in taken])
         sites = folds.omitted.sites
         taken = np.einsum("nij,nji->n", curvature[sites], self.leverages[sites])
-        doubts = self.heights**2 * (gamma(8 * self.q) + self.matrix[2]) + self.off
+        doubts = self.bent**2 * (gamma(8 * self.q) + self.matrix[2]) + self.off
         taken += (self._sizes(self.point.eta) * doubts)[sites]
         return np.maximum(1.0 - UP * taken / (1.0 - self.whole.doubt), 0.0)
 
@@ -161,10 +169,10 @@ class Regression:
         pulls = np.maximum(pulls, 0.0) + self.off[sites] * lengths**2
         push = whole.dual(gradient[None]) + noise + np.sqrt(pulls / (1.0 - whole.doubt))
         # what rounding adds: to slopes, curvatures and products; to H^-1 and sums; to steps
-        heights = self.heights[sites]
+        bent = self.bent[sites]
         terms = self._sizes(self.point.eta)[sites] * (1.0 + 2.0 * self.tallest * far) + lengths
-        terms *= heights * (self.all + self.matrix[2])
-        ends = whole.units @ np.abs(gradient) + self.q * heights * lengths
+        terms *= bent * (self.all + self.matrix[2])
+        ends = whole.units @ np.abs(gradient) + self.q * bent * lengths
         terms += (whole.doubt + gamma(2 * len(self.at)) * (whole.sides @ whole.units)) * ends
         residuals += terms + 2.0 * noise + 8.0 * UNIT * norms(whole.sides) * far
         drifts = UP * self.rate * (residuals + push)
