@@ -31,7 +31,7 @@ from .chains import Chain
 from .regressions import Regression
 from .verified import SIDES, UP, NotCertified, gamma
 
-MOVES = 8  # from a fold's own params to its refit
+MOVES = 10  # from a fold's own params to its refit
 
 
 @dataclass(frozen=True)
