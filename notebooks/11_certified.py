@@ -50,6 +50,9 @@ rng = np.random.default_rng(seed)
 # 1. A Hessian of other data or of another point will do, if $F''$ at $a$ is at least $\kappa H$: then $\kappa$ stands before
 #    $1 - e^{-Rt}$, and the refit is within $d = -\log(1 - R\nu/\kappa)/R$ of $a$. The full fit's own Hessian will: rows left out
 #    leave a share of it, and where scores have moved by at most $M$ from the fit, curvature has kept $e^{-M}$ of it.
+# 1. Nor need $g$ be summed anew. By step 2, in lengths of the full fit's $H$, the gradient at $\hat\theta + v$ is
+#    $\nabla F(\hat\theta) + F''(\hat\theta)\, v$ but for a rest that is at most $\frac{e^x - 1 - x}{x} \lVert v\rVert$ long,
+#    $x = R\lVert v\rVert$. Of a fold of one row all of this is known from the full fit and the row's leverage $z^\top H^{-1} z$.
 # 1. A left-out row's $\eta$ moves by at most the radius times $\sqrt{x^\top H^{-1} x}$. Its loss is convex in $\eta$: both
 #    ends and the minimum between them bound it.
 #
@@ -79,9 +82,9 @@ rng = np.random.default_rng(seed)
 #
 # ## In use
 # Single rows are first looked at from the full fit, by their leverages, for little more than the Newton step costs. Rows that
-# this does not certify, and larger folds, are looked at from their own parameters, by a gradient and the full fit's Hessian. With
-# `complete=True` what is left goes on from there by quasi-Newton steps, a gradient each, until it is certified near its refit; what
-# does not get there is refitted from the full fit. The data are scikit-learn's breast cancer set.
+# this does not certify, and larger folds, are looked at from their own parameters, by a gradient and the full fit's Hessian. What
+# is left is refitted: then the ball is the refit's, and the bound is the way to it. With `complete=True` a fold without a bound is
+# an error. The data are scikit-learn's breast cancer set.
 
 # %%
 models = certified.given_regressions(rng, 10_000 if paper else 800)
@@ -92,8 +95,7 @@ sharp = acv.certify(certificate.result, sharp=True)
 print(certificate, sharp, sep="\n")
 
 # %% [markdown]
-# The second follows each fold to its refit by a Hessian of its own: the bound is the length of the way, and what little is
-# left of it. Beside the refits:
+# The second refits each fold: the bound is the length of the way, and what little is left of it. Beside other refits:
 
 # %% tags=["hide-input", "remove-output"]
 seen = certified.both(model, folds)
@@ -106,7 +108,7 @@ figures.save(fig, "certified_true")
 # :name: fig-certified-true
 # :alt: Dots above a dashed diagonal over many decades; one colour well above it, the other on it.
 # The proved bound of each left-out patient against the true error of the Newton step. No dot may lie below the diagonal. From the
-# full fit bounds are wide; from a fold's own parameters they are the error itself, up to the slack for rounding. True errors
+# full fit bounds are wide; by refits they are the error itself, up to the slack for rounding. True errors
 # below a billionth of a standard error are drawn there.
 # {verdict}`beyond.certify.real.violations`
 # ```
@@ -136,7 +138,7 @@ wrong, idle = int(table.violations.sum()), seen["sharp"].row()["idle_violations"
 ledger.record("beyond.certify.real.violations", wrong, a9a, baseline=idle)
 
 # %% [markdown]
-# {verdict}`beyond.certify.real.certified` All these folds are certified once those that need it are refitted. At the Newton step's
+# {verdict}`beyond.certify.real.certified` All these folds are certified, as those that need it are refitted. At the Newton step's
 # own parameters, without a refit, at least {value}`beyond.certify.real.own | .1%` of the folds of each set are.
 # {verdict}`beyond.certify.real.own` Theorem 1 certifies {value}`beyond.certify.real.theorem1 | .0%` of these folds, and its
 # bound is {value}`beyond.certify.real.theorem1.ratio | .0e` times the true error or more. A certificate looks at the fold; the
@@ -151,7 +153,7 @@ ledger.record("beyond.certify.real.violations", wrong, a9a, baseline=idle)
 # - `acv.certify(result)` proves where exact refits are, for these convex models, whatever the method and the fit.
 # - Single rows: as cheap as the Newton step where no row has a large leverage, dearer by a gradient for each that has.
 # - `sharp=True` where the interval matters more than the seconds.
-# - No certificate is no verdict: the fold may be right. `complete=True` settles it by a refit, which is then certified.
+# - `certificate.refitted` says which folds had to be refitted. What then has no bound has no minimum, or next to none.
 # - A fold whose kept rows separate the classes without a penalty has no refit, and is never certified.
 # - *Nearest work.* {cite:t}`removal2025` prove how far Newton steps are from refits where columns grow with the rows, to hide with noise
 #   what is left. Theirs is a law of large samples; a certificate is of the folds at hand.

@@ -29,12 +29,14 @@ from .certify.regressions import Regression
 from .certify.verified import UP, NotCertified, gamma, norms
 
 ROUNDS = 40  # maps of a region, at most
+SHRUNK = 4  # of these from the first one into itself on
 WIDEST = 4.0  # a radius, over that of the first map, at which a region is given up
 AT_ONCE = 2**21  # numbers in memory together
-CLOSER = 2  # times that boxes of a slice are mapped
+CLOSER = 1  # times that boxes of a slice are mapped
 ASIDE = (0.3, 1.0, 3.0)  # lengths of a row
 FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
 FAMILIES = 4000  # of sets, at most
+MANY = 200  # rows, of which but a few are bounded by the ball
 
 
 class _Family:
@@ -70,17 +72,11 @@ class _Family:
         self.slopes, gradient, noise = self.near(np.zeros(dim))
         self.noise = UP * (norms(gradient) + noise)
         bent = self.slopes.curvature * self.lengths**2
-        heavy = bent > max(8.0 * bent.mean(), 0.1)
-        self.boxed = [heavy, heavy | True][: 2 if heavy.any() or n < 200 else 1]
+        self.boxed = bent > max(8.0 * bent.mean(), 0.1) if n >= MANY else bent >= 0.0
         self.danger = self.slopes.slope**2 * self.lengths**2 / np.maximum(1.0 - bent, 0.05)
         self.every, self.free = free, free[used]
         self.k = min(k, int(self.free.sum()))
         self.boxes, self.radius = np.zeros((4, n)), np.inf
-
-    def settle(self) -> None:
-        """Look for a region of boxes (4, n) and a radius, which stays infinite without one."""
-        if self.k > 1:
-            self.boxes, self.radius = self._region()
 
     def largest(self, values: np.ndarray):
         """The k largest of each row, of which the least comes first."""
@@ -99,25 +95,23 @@ class _Family:
         noise = noise @ self.sizes + self.all * norms(np.abs(self.b) @ pull)
         return slopes, gradient, UP * noise
 
-    def _region(self):
-        """(boxes (4, n), radius) that no path leaves; infinite where none is found (step 5)."""
-        boxes = np.zeros((4, len(self.u)))
-        radius, first = 0.0, np.inf
-        for _ in range(ROUNDS):
+    def settle(self) -> None:
+        """Look for boxes (4, n) and a radius that no path of two rows or more leaves (step 5)."""
+        boxes, radius, first, inside = self.boxes, 0.0, np.inf, 0
+        for _ in range(ROUNDS if self.k > 1 else 0):
             found, size = self._map(boxes, radius)
+            first = min(first, size)
             if not size <= WIDEST * first:
                 break
-            first = min(first, size)
-            if size < radius and (found < boxes).all():
-                for _ in range(3):
-                    boxes, radius = np.minimum(found, boxes), min(size, radius)
-                    found, size = self._map(boxes, radius)
-                return boxes, radius
-            found = np.maximum(found + 0.3 * np.maximum(found - boxes, 0.0), boxes) * 1.001
-            size = max(size + 0.3 * max(size - radius, 0.0), radius) * 1.001
-            boxes = found + 2e-3 * self.lengths * size + 1e-12
-            radius = 1.002 * size + 1e-12
-        return boxes, np.inf
+            if inside or size < radius and (found < boxes).all():
+                boxes, radius, inside = np.minimum(found, boxes), min(size, radius), inside + 1
+                if inside == SHRUNK:
+                    self.boxes, self.radius = boxes, radius
+                    break
+            else:
+                radius = max(1.3 * size - 0.3 * radius, radius) * 1.003 + 1e-12
+                boxes = np.maximum(1.3 * found - 0.3 * boxes, boxes) * 1.001
+                boxes += 2e-3 * self.lengths * radius + 1e-12
 
     def _map(self, boxes, radius):
         """What the equation says of the points of a region: boxes, a radius (steps 2 to 4)."""
@@ -179,7 +173,7 @@ class _Family:
             # rows that count in the sum, in the set, along what has the same product there
             along = self.u @ np.linalg.solve(hessian, c)
             up = along > 0.0
-            values = self.free * np.abs(along) * np.where(up, *terms.tops[-1])
+            values = self.free * np.abs(along) * np.where(up, *terms.tops)
             own = np.argsort(-values)[: 2 * self.k + 20]
             z = np.where(up[own], 1.0, -1.0)[:, None] * rows[own]
             aside = np.outer(lengths[own], c / np.sqrt(square))
@@ -191,24 +185,15 @@ class _Family:
     def bound(self, c: np.ndarray, least: float) -> float:
         """Above c'delta of all paths, not much above `least` if this can be proved."""
         c = self.b @ c
-        top = float(UP * norms(c) * self.radius)
-        if not np.isfinite(top) or top <= least:
-            return top
-        low = float(max(least, 1e-6 * top))
-        gap = 2e-4 * low
-        while low + gap < top and not self.excludes(c, low + gap):
-            low, gap = low + gap, 2.0 * gap
-        high = float(min(low + gap, top))
+        high = float(UP * norms(c) * self.radius)
+        low = min(max(least, 1e-6 * high), high)
         while high - low > 4e-4 * low:
-            middle = 0.5 * (low + high)
+            middle = np.sqrt(low * high)
             low, high = (low, middle) if self.excludes(c, middle) else (middle, high)
-        return UP * high
+        return float(UP * high)
 
     def split(self, fit: Any, count: int) -> list:
-        """The sets without the most dangerous free rows, and those with each first one (step 7).
-
-        The latter as params without it.
-        """
+        """The sets without the most dangerous free rows, and those with each first one (step 7)."""
         rows = self.used[np.argsort(np.where(self.free, -self.danger, 1.0))]
         kept = copy.copy(self)
         kept.every = self.every.copy()

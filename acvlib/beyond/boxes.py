@@ -8,31 +8,21 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from .certify.verified import UNIT, UP, gamma, norms
+from .certify.verified import UNIT, UP, are_above, gamma, norms
 
 TINY = 1e-150
 SIGNS = np.array([[-1.0], [1.0], [-1.0], [1.0]])  # of boxes: down and up, out of a set and in it
 
 
 def highest(matrices: np.ndarray) -> np.ndarray:
-    """Bounds (m,) of the largest eigenvalues of symmetric matrices (m, D, D), from 0 up.
-
-    A Cholesky factor proves each. Source: Rump (2006), Theorem 2.3.
-    """
-    if not np.isfinite(matrices).all():
-        return np.full(len(matrices), np.inf)
+    """Bounds (m,) of the largest eigenvalues of symmetric matrices (m, D, D), from 0 up."""
     dim = matrices.shape[-1]
-    sizes = np.abs(matrices).sum(axis=(1, 2)) + TINY
-    slack = gamma(dim) * dim * sizes
-    tops = np.maximum(np.linalg.eigvalsh(matrices)[:, -1], 0.0) + 16.0 * slack
-    rest = -matrices
-    diagonal = np.einsum("mii->mi", rest)
-    diagonal += (tops - 8.0 * slack)[:, None]
-    try:
-        np.linalg.cholesky(rest)
-    except np.linalg.LinAlgError:
-        return np.full(len(matrices), np.inf)
-    return UP * tops
+    if np.isfinite(matrices).all():
+        slack = 8.0 * gamma(dim) * dim * (np.abs(matrices).sum(axis=(1, 2)) + TINY)
+        tops = np.maximum(np.linalg.eigvalsh(matrices)[:, -1], 0.0) + 3.0 * slack
+        if are_above(tops[:, None, None] * np.eye(dim) - matrices, slack):
+            return UP * tops
+    return np.full(len(matrices), np.inf)
 
 
 class Slopes:
@@ -72,17 +62,15 @@ class Slopes:
     def quotients(self, low: np.ndarray, high: np.ndarray):
         """(middle, half width) of the range of D(a) / a^2 = bend / 2 + a / 6 (a third slope)."""
         ends = self._mean(self.eta + np.array([low, high]))
-        if self.choices:
+        if self.choices:  # of which v = p (1 - p) have a third slope v - 6 v^2
             ends *= 1.0 - ends
             inside = (self.eta + low < 0.0) & (self.eta + high > 0.0)
             least, most = ends.min(axis=0), np.where(inside, 0.25, ends.max(axis=0))
-            ends = np.array([least - 6.0 * least**2, most - 6.0 * most**2])
-            ends.sort(axis=0)
-            ends[1, (least < 1.0 / 12.0) & (most > 1.0 / 12.0)] = 1.0 / 24.0
-        upper = np.maximum(np.maximum(high * ends[1], low * ends[0]), 0.0) / 6.0
-        lower = np.minimum(np.minimum(high * ends[0], low * ends[1]), 0.0) / 6.0
-        half = 0.5 * (upper - lower) * self.weights + 4.0 * self.slips(low, high)
-        return 0.5 * self.bend + 0.5 * (upper + lower) * self.weights, half
+            ends = np.array([least, np.clip(1.0 / 12.0, least, most), most])
+            ends -= 6.0 * ends**2
+        third = self.weights * np.abs(ends).max(axis=0)
+        half = np.maximum(-low, high) * third / 6.0 + 4.0 * self.slips(low, high)
+        return 0.5 * self.bend, half
 
     def chords(self, low: np.ndarray, high: np.ndarray):
         """Below [slope(eta + a) - slope(eta)] / a, for all a."""
@@ -102,51 +90,39 @@ class Terms:
         self.middle, self.half = slopes.quotients(least, most)
         self.falls, self.rises = slopes.rests(low, high)
         falls, rises = slopes.rests(inner_low, inner_high)
-        slips = slopes.slips(least, most)
-        bent = slopes.curvature
         apart = (
-            np.maximum(slopes.slope + bent * inner_high, -falls),
-            np.maximum(-slopes.slope - bent * inner_low, rises),
+            np.maximum(slopes.slope + slopes.curvature * inner_high, -falls),
+            np.maximum(-slopes.slope - slopes.curvature * inner_low, rises),
         )
         together = slopes.at(inner_high), -slopes.at(inner_low)
-        self.tops = [
-            [
-                family.free * np.maximum(np.where(boxed, a, b) + slips, 0.0)
-                for a, b in zip(apart, together, strict=True)
-            ]
-            for boxed in family.boxed
-        ]
+        tops = np.where(family.boxed, apart, together) + slopes.slips(least, most)
+        self.tops = family.free * np.maximum(tops, 0.0)
         b = family.sizes
-        doubts = family.largest(b * np.max(self.tops, axis=(0, 1))).sum()
-        doubts += b @ (self.rises - self.falls)
+        doubts = family.largest(b * self.tops.max(axis=0)).sum() + b @ (self.rises - self.falls)
         doubts += radius**2 * (b**3 @ (np.abs(self.middle) + self.half))
         self.doubt = family.all * doubts + family.off * radius + family.noise
 
     def bounds(self, vectors: np.ndarray, own: np.ndarray):
         """Above -v'delta and v'delta, rows `own` out of the set and in it (2, 2, m) (step 2)."""
-        family = self.family
+        family, boxed = self.family, self.family.boxed
         products = vectors @ family.u.T
         sizes = np.abs(products)
-        found = np.full((2, 2, len(vectors)), np.inf)
+        found = np.empty((2, 2, len(vectors)))
         places = np.arange(len(vectors)), own
         i, j = family.pairs
-        for boxed, tops in zip(family.boxed, self.tops, strict=True):
-            squares = (self.rows[:, i] * self.rows[:, j] * ~boxed[:, None]).T
-            odd = products @ (squares * self.middle).T
-            even = sizes @ (squares * self.half).T
-            for side, sign in enumerate((-1.0, 1.0)):
-                raises = sign * products > 0.0
-                rest = np.where(raises[:, boxed], -self.falls[boxed], self.rises[boxed])
-                rest = (sizes[:, boxed] * rest).sum(axis=1)
-                if not boxed.all():
-                    forms = np.empty((len(vectors), *2 * vectors.shape[1:]))
-                    forms[:, i, j] = forms[:, j, i] = even - sign * odd
-                    rest += self.radius**2 * highest(forms)
-                values = sizes * np.where(raises, *tops)
-                mine = values[places]
-                values[places] = 0.0
-                best = family.largest(values)
-                total = rest + best.sum(axis=1)
-                both = [total, total + mine - best[:, 0]]
-                found[:, side] = np.minimum(found[:, side], both)
+        squares = (self.rows[:, i] * self.rows[:, j] * ~boxed[:, None]).T
+        odd = products @ (squares * self.middle).T
+        even = sizes @ (squares * self.half).T
+        forms = np.empty((len(vectors), *2 * vectors.shape[1:]))
+        for side, sign in enumerate((-1.0, 1.0)):
+            raises = sign * products > 0.0
+            rest = np.where(raises[:, boxed], -self.falls[boxed], self.rises[boxed])
+            forms[:, i, j] = forms[:, j, i] = even - sign * odd
+            total = (sizes[:, boxed] * rest).sum(axis=1) + self.radius**2 * highest(forms)
+            values = sizes * np.where(raises, *self.tops)
+            mine = values[places]
+            values[places] = 0.0
+            best = family.largest(values)
+            total += best.sum(axis=1)
+            found[:, side] = total, total + mine - best[:, 0]
         return UP * (found + UP * norms(vectors) * self.doubt)

@@ -4,13 +4,14 @@ Sums of n terms, in any order, are off by gamma(n) times the sum of the terms' s
 are right to a few units in the last place; underflow counts as nothing. Source: Higham (2002).
 """
 
+from typing import Any
+
 import numpy as np
 
 UNIT = 2.0**-53
 UP = 1.0 + 1e-13  # outweighs the rounding of a few operations on positive numbers
 LOOSEST = 0.1  # doubt of an inverse that is of no use
-FURTHEST = 0.98  # R nu of a ball that is four times as wide as its step is long
-SHARES = np.array([0.9, 0.5, 0.1, 1e-2, 1e-4, 1e-6])  # of what a matrix seems to be above
+SHARES = (0.9, 0.7, 0.4, 0.2, 0.1, 1e-2, 1e-4, 1e-6)  # of what a matrix may be above
 SIDES = np.array([[-1.0], [1.0]])  # of an interval
 
 
@@ -28,6 +29,22 @@ def norms(rows: np.ndarray) -> np.ndarray:
     return np.sqrt(np.einsum("...i,...i->...", rows, rows))
 
 
+def are_above(matrices: np.ndarray, doubts: Any) -> bool:
+    """Whether symmetric matrices (..., D, D) are all > E for symmetric |E| <= their doubts (...).
+
+    Cholesky factors prove it that exist although more is taken from diagonals than rounding may
+    have added. Source: Rump (2006), Theorem 2.3.
+    """
+    dim = matrices.shape[-1]
+    traces = np.abs(np.diagonal(matrices, axis1=-2, axis2=-1)).sum(axis=-1)
+    taken = UP * (doubts + gamma(dim) * traces)
+    try:
+        np.linalg.cholesky(matrices - taken[..., None, None] * np.eye(dim))
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.isfinite(matrices).all())
+
+
 class Metric:
     """A matrix H > 0 with |H - matrix|_ij <= error sqrt(terms_i terms_j), and an inverse R.
 
@@ -36,13 +53,13 @@ class Metric:
     """
 
     def __init__(self, matrix: np.ndarray, terms: np.ndarray, error: float):
-        if not (np.isfinite(matrix).all() and (np.diag(matrix) > 0.0).all()):
+        diagonal = np.diag(matrix)
+        if not (np.isfinite(matrix).all() and (diagonal > 0.0).all()):
             raise NotCertified("the Hessian is not finite, or not positive")
         self.matrix = 0.5 * (matrix + matrix.T)
-        self.given = terms, 3.0 * error  # as of a difference of two such matrices
         self.error = error + 2.0 * UNIT
-        self.terms = np.sqrt(np.maximum(terms, np.diag(matrix)))
-        self.sides = np.sqrt(np.diag(matrix)) * UP
+        self.terms = np.sqrt(np.maximum(terms, diagonal))
+        self.sides = np.sqrt(diagonal) * UP
         scale = 2.0 ** np.round(-np.log2(self.sides))
         self.scales = scale[:, None] * scale
         unit = self.matrix * self.scales
@@ -73,42 +90,17 @@ class Metric:
         slack = (gamma(2 * len(self.units)) + self.error) * (np.abs(rows) @ self.terms) ** 2
         return UP * np.sqrt(squares + slack)
 
-    def share(self, matrix: np.ndarray, terms: np.ndarray, error: float) -> float:
+    def share(self, matrix: np.ndarray, terms: Any = 0.0, error: float = 0.0) -> float:
         """A share of H that another such matrix is above, not much less than the largest; or 0.
 
-        A Cholesky factor of the difference proves it that exists although more is taken from the
-        diagonal than rounding may have added. Source: Rump (2006), Theorem 2.3.
+        Of no terms: a matrix that is H less another one, which has no larger terms and errors.
         """
-        diagonal = np.diag(matrix)
-        doubts = (error + self.error + 8.0 * UNIT) * self.scales.diagonal()
-        doubts = doubts @ (self.terms**2 + np.maximum(terms, diagonal))
-        lowest = np.cos(np.arange(len(matrix))) * self.units  # of the quotient, soon
-        for _ in range(4):
-            lowest = 2.0 * lowest - self.inverse @ (matrix @ lowest)
-        quotient = (lowest @ matrix @ lowest) / (lowest @ self.matrix @ lowest)
-        for share in np.fmin(quotient, 1.0) * SHARES if np.isfinite(matrix).all() else ():
-            rest = self.matrix * -share
-            rest += matrix
-            rest *= self.scales
-            taken = UP * (doubts + gamma(len(rest)) * np.abs(np.diag(rest)).sum())
-            rest.flat[:: len(rest) + 1] -= taken
-            try:
-                np.linalg.cholesky(rest)  # which reads one half of it
-                return max(share, 0.0)
-            except np.linalg.LinAlgError:
-                continue
+        doubts = self.terms**2 + np.maximum(terms, np.diag(matrix))
+        doubt = (error + 3.0 * self.error + 8.0 * UNIT) * (self.scales.diagonal() @ doubts)
+        for share in SHARES:
+            if are_above((matrix - share * self.matrix) * self.scales, doubt):
+                return share
         return 0.0
-
-    def shares(self, matrices: np.ndarray) -> np.ndarray:
-        """Those of matrices that are H less one of no larger terms and errors."""
-        return np.array([self.share(each, *self.given) for each in matrices])
-
-
-def excess(reach: np.ndarray) -> np.ndarray:
-    """-log(1 - x) / x - 1 of x = R nu; infinite beyond FURTHEST."""
-    series = reach / 2.0 + reach**2 / (3.0 * (1.0 - reach))
-    exact = 1e-14 - np.log1p(-reach) / np.maximum(reach, 1e-2) - 1.0
-    return np.where(reach <= FURTHEST, UP * np.where(reach < 1e-2, series, exact), np.inf)
 
 
 def choices_range(losses: np.ndarray, errors: np.ndarray, moves: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ def bound_and_true(ax, checked):
         found = checked[name]
         seen = found.certificate.certified
         true = np.maximum(found.errors[seen], smallest)
-        label = {"": "from the full fit", "sharp": "from each fold's own parameters"}[name]
+        label = {"": "from the full fit", "sharp": "by refits"}[name]
         bound = np.maximum(found.certificate.theta_errors[seen], smallest)
         ax.plot(true, bound, "o", ms=3, alpha=0.5, mec="none", color=colour, label=label)
     ends = np.array([smallest, true.max()])

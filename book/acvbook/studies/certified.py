@@ -61,7 +61,7 @@ class Checked(NamedTuple):
 
 
 def both(model, folds, **options):
-    """{"": from the full fit first, "sharp": every fold from its own params} of a Newton step."""
+    """{"": from the full fit first, "sharp": every fold by a refit} of a Newton step."""
     fit = acv.fit(model, tolerance=1e-9)
     exact = acv.exact(fit, folds, tolerance=REFIT)
     step, step_seconds = timed(lambda: acv.newton_step(fit, folds), time.process_time)
