@@ -23,7 +23,7 @@ seed = 0
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, tables
-from acvbook.studies import calibration, counting, ladders, traffic, traffic_times
+from acvbook.studies import counting, ladders, traffic
 from acvbook.studies.records import record_nearer, record_redraws
 
 import acvlib as acv
@@ -291,7 +291,7 @@ n_sets = 200 if quick else 1000
 covered = {}
 for kind, run in whole_rungs.items():
     for rung in traffic.METHODS:
-        sets = calibration.estimates(run["exact"], run[rung], 20, n_sets, rng)
+        sets = traffic.estimates(run["exact"], run[rung], 20, n_sets, rng)
         off = np.abs(run["no_adjustment"].loss - run["exact"].loss)
         uncorrected = np.mean(off <= sets.half)
         width = sets.se / sets.se_alone
@@ -371,7 +371,7 @@ fourth.groupby(level=[0, 1], sort=False).median().rename(columns=names).round(5)
 # time, the first fit in none, as in the paper.
 
 # %% tags=["hide-input"]
-times = traffic_times.timings(data, n_folds, repeats, rng)
+times = counting.timings(data, n_folds, repeats, rng)
 cells = times.groupby(["kind", "size", "rung"], sort=False)[["total", "net"]].median()
 measured = cells.total.unstack("rung")[[*traffic.METHODS, "exact"]]
 measured.rename_axis(index=["folds", "length of the series"]).round(3)
@@ -380,7 +380,7 @@ measured.rename_axis(index=["folds", "length of the series"]).round(3)
 # All rungs score the left-out points alike. *Net* is without that:
 
 # %% tags=["hide-input"]
-over_ij = traffic_times.ratios(times)
+over_ij = counting.ratios(times)
 over_ij.groupby("size").median().rename_axis("length of the series").round(1)
 
 # %% tags=["remove-cell"]
@@ -401,7 +401,7 @@ if not quick:
     short_series = data.head(5_000)
     slow = acv.models.PoissonTraffic(short_series.counts, short_series.day)
     slow_folds = traffic.folds_of("iid", slow, 10, n_folds, rng)
-    found = traffic_times.authors_way(slow, acv.fit(slow), slow_folds)
+    found = counting.authors_way(slow, acv.fit(slow), slow_folds)
     for part in ("exact_over_ij", "ns_over_ij", "exact_seconds", "ij_seconds", "gradients"):
         ledger.record(f"ghosh.tab2.{part}", found[part], data)
     ledger.record("ghosh.tab2.theta", found["theta"], data, baseline=found["theta_none"])
@@ -423,7 +423,7 @@ figures.shared_legend(fig, axes)
 figures.save(fig, "traffic_times", data)
 
 # %% [markdown]
-# ```{figure} figures/traffic_times.svg
+# ```{figure} figures/counting.svg
 # :name: fig-traffic-times
 # :alt: Seconds against series length on log axes; our five rungs lie close together, between a tenth of a second and some seconds, the paper's three between a minute and a month.
 #

@@ -24,7 +24,7 @@ seed = 1
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import mocap_draws, mocap_fits, mocap_orders, mocap_steps
+from acvbook.studies import mocap_fits, mocap_orders, mocap_steps
 from acvbook.studies.records import record_harder, record_setting
 from threadpoolctl import threadpool_limits
 
@@ -103,7 +103,7 @@ figures.save(fig, "mocap_scatter", data=data)
 # that a Newton step marks.
 
 # %%
-one_split = mocap_draws.summary(studied)
+one_split = mocap_orders.summary(studied)
 shown = ["gap", "theta", "share", "differences", "indefinite"]
 one_split[shown].drop(["exact", "test"], level="rung").astype(float).round(3)
 
@@ -121,7 +121,7 @@ slow = slow if paper else slow.take(range(n_train + n_test))
 some = mocap_fits.known_variance(mocap_fits.emissions((0, 1, 2), ()), 1.0)
 n_folds = 10 if paper else 4
 sizes = {"n_train": n_train, "n_folds": n_folds, "n_restarts": 2, "dense_limit": 0}
-drawn = mocap_draws.draws(slow, some, 20 if paper else 3, seed, n_states=n_states, **sizes)
+drawn = mocap_orders.draws(slow, some, 20 if paper else 3, seed, n_states=n_states, **sizes)
 by_draw = drawn[shown].astype(float).groupby(["model", "rung"], sort=False)
 by_draw.median().drop(["exact", "test"], level="rung").round(3)
 
@@ -196,7 +196,7 @@ acv.compare_models(exact_results).drop(columns="se_over").round(1)
 # continuing brings along is measured under [how many states](15_states.ipynb).
 
 # %%
-winners_by_draw = mocap_draws.winners_of(drawn)
+winners_by_draw = mocap_orders.winners_of(drawn)
 winners_by_draw[columns].apply(pd.Series.value_counts).fillna(0).astype(int)
 
 # %% [markdown]
@@ -208,11 +208,11 @@ winners_by_draw[columns].apply(pd.Series.value_counts).fillna(0).astype(int)
 
 # %%
 by_rate = {30: chosen, 10: slow}
-readings = mocap_draws.READINGS
+readings = mocap_orders.READINGS
 if not paper:
     readings = [reading._replace(n_states=3) for reading in readings[::8]]
-as_drawn = mocap_draws.Reading(1.0, 10, n_states, mocap_draws.EM, 1)
-read = mocap_draws.readings(readings, by_rate, (0, 1, 2), seed, {as_drawn: drawn}, **sizes)
+as_drawn = mocap_orders.Reading(1.0, 10, n_states, mocap_orders.EM, 1)
+read = mocap_orders.readings(readings, by_rate, (0, 1, 2), seed, {as_drawn: drawn}, **sizes)
 read.drop(columns=["frozen_newton", "newton_step"]).round(2)
 
 # %% [markdown]

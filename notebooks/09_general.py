@@ -27,7 +27,7 @@ import pandas as pd
 from acvbook import datasets, figures, ledger
 from acvbook.lissa import steps_needed
 from acvbook.neural import Adam
-from acvbook.studies import general, general_choice, general_rates, general_timing, siamese
+from acvbook.studies import general, general_rates, general_tables, siamese
 from acvbook.studies import general_identities as identity
 from acvbook.studies.ladders import slope, slopes
 from acvbook.studies.records import record_choices, record_rungs, record_settings
@@ -349,12 +349,12 @@ fitted = {
 
 # %% tags=["hide-input"]
 timed = {
-    name: general_timing.table1(m, rng, (5, 10, 20))
+    name: general_tables.table1(m, rng, (5, 10, 20))
     if name in small_sets
-    else general_timing.table1(m, rng, (20,), calls=1)
+    else general_tables.table1(m, rng, (20,), calls=1)
     for name, m in fitted.items()
 }
-table1 = pd.concat({name: general_timing.medians(t) for name, t in timed.items()})
+table1 = pd.concat({name: general_tables.medians(t) for name, t in timed.items()})
 table1.round(4)
 
 # %% [markdown]
@@ -381,12 +381,12 @@ ledger.record("zhu.tab1.shared", (at_twenty.shared / at_twenty.acv).median(), se
 
 # %% tags=["hide-input"]
 n_draws = {"w2a_standin": 20} if paper else {}
-grid = general_choice.GAMMAS if paper else general_choice.GAMMAS[::3]
+grid = general_tables.GAMMAS if paper else general_tables.GAMMAS[::3]
 chosen = {}
 for name in small_sets:
     n = n_draws.get(name, 200 if paper else 3)
-    chosen[name] = general_choice.over_draws(fitted[name], sets[name], rng, n, grid)
-pd.concat({key: general_choice.summary(t) for key, t in chosen.items()}).map(
+    chosen[name] = general_tables.over_draws(fitted[name], sets[name], rng, n, grid)
+pd.concat({key: general_tables.summary(t) for key, t in chosen.items()}).map(
     "{:.3g}".format
 )
 
@@ -406,11 +406,11 @@ pd.concat({key: general_choice.summary(t) for key, t in chosen.items()}).map(
 # %% tags=["hide-input"]
 few = {}
 for name, share in {"cpusmall": 0.01, "svmguide3": 0.04}.items() if paper else ():
-    wider = general_choice.WIDER
-    few[name] = general_choice.over_draws(
+    wider = general_tables.WIDER
+    few[name] = general_tables.over_draws(
         fitted[name], sets[name], rng, draws, wider, share
     )
-shown = {name: general_choice.summary(t) for name, t in few.items()}
+shown = {name: general_tables.summary(t) for name, t in few.items()}
 pd.concat(shown).round(3) if shown else print("This table is made at paper scale.")
 
 # %% [markdown]

@@ -25,7 +25,7 @@ import time
 
 import numpy as np
 from acvbook import figures, ledger
-from acvbook.studies import phase, tree_jackknife
+from acvbook.studies import phase
 
 ledger.begin("17_which_rung", scale, seed)
 paper = scale == "paper"
@@ -97,7 +97,7 @@ ledger.record_table("beyond.phase.series", line.loc[40], nothing=1.0)
 
 # %%
 sizes = [400, 1600, 6400] if paper else [400, 1600]
-both = tree_jackknife.study(sizes, [1, 4, 16], 10, 20 if paper else 3, rng)
+both = phase.study(sizes, [1, 4, 16], 10, 20 if paper else 3, rng)
 medians = both.groupby(["folds", "n", "way"], sort=False).median()
 medians.unstack("n")
 
@@ -111,7 +111,7 @@ axes[0].legend()
 figures.save(fig, "tree_jackknife")
 
 # %% [markdown]
-# ```{figure} figures/tree_jackknife.svg
+# ```{figure} figures/phase.svg
 # :name: fig-tree-jackknife
 # :alt: Two panels of lines that fall as seconds grow; the jackknife's lies lowest.
 # Error of the score against time, a dot for each number of rows; left ten folds, right leave-one-out.
@@ -120,7 +120,7 @@ figures.save(fig, "tree_jackknife")
 
 # %% tags=["remove-cell"]
 for folds, id in (("n", "beyond.tree_ij"), ("10", "beyond.tree_ij.ten")):
-    last = tree_jackknife.largest(both, folds)
+    last = phase.largest(both, folds)
     ledger.record_draws(f"{id}.error", last["error"], baseline=last["tree"])
     ledger.record_draws(f"{id}.tree", last["tree"], baseline=last["none"])
     ledger.record_draws(f"{id}.price", last["price"])

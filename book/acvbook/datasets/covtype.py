@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -38,6 +37,7 @@ class Covtype(registry.Rows):
     """
 
     of_rows = ("cover", "X")
+    noun = "records"
     X: np.ndarray
     cover: np.ndarray
     provenance: Literal["real, partial", "simulated"]
@@ -57,9 +57,6 @@ class Covtype(registry.Rows):
         if constant:
             scaled = np.column_stack([scaled, np.ones(len(self))])
         return Examples(scaled, np.where(self.cover == 1, 1.0, -1.0))
-
-    def __repr__(self) -> str:
-        return f"Covtype({len(self):,} records, 54 features, {self.provenance})"
 
 
 def load_covtype() -> Covtype:
@@ -92,7 +89,7 @@ def simulate_covtype(rng: np.random.Generator, n_rows: int = N_ROWS) -> Covtype:
     wilderness = _uphill(height[:, 1], _WILDERNESS, _WILDERNESS_UPHILL)
     soil = _uphill(height[:, 2], _SOIL, 1 + np.arange(N_SOIL))
     X = _features(np.column_stack(numeric), wilderness, soil)
-    return Covtype(X, cover, "simulated", hashlib.sha256(X.tobytes() + cover.tobytes()).hexdigest())
+    return Covtype(X, cover, "simulated", registry.checksum(X, cover))
 
 
 def _uphill(height, counts, order):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -79,10 +78,6 @@ class Libsvm(registry.Rows):
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return (2.0 * self.X - low - high) / np.where(high > low, high - low, 1.0)
 
-    def __repr__(self) -> str:
-        size = f"{len(self):,} rows, {self.X.shape[1]} features"
-        return f"Libsvm({self.name}: {size}, {self.provenance})"
-
 
 def load_libsvm(name: str) -> Libsvm:
     """One of `SHAPES`. Raises DataNotFound or DataCorrupt.
@@ -116,4 +111,4 @@ def simulate_libsvm(name: str, rng: np.random.Generator) -> Libsvm:
     else:
         *_, last = columns(name).values()
         y = last.values(score)
-    return Libsvm(name, X, y, "simulated", hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest())
+    return Libsvm(name, X, y, "simulated", registry.checksum(X, y))

@@ -8,7 +8,6 @@ way, what is computed from it is labelled simulated.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -44,6 +43,7 @@ class Msd(registry.Rows):
     """
 
     of_rows = ("year", "X")
+    noun = "songs"
     X: np.ndarray
     year: np.ndarray
     provenance: Literal["real, partial", "simulated"]
@@ -64,9 +64,6 @@ class Msd(registry.Rows):
             raise ValueError(f"scaling = {scaling!r}: must be unit_variance, centred or unit_rows")
         shift = self.X.mean(axis=0) if scaling == "centred" else 0.0
         return Examples((self.X - shift) / self.X.std(axis=0), self.target())
-
-    def __repr__(self) -> str:
-        return f"Msd({len(self):,} songs, {N_FEATURES} features, {self.provenance})"
 
 
 def load_msd() -> Msd:
@@ -100,7 +97,7 @@ def simulate_msd(rng: np.random.Generator, n_rows: int = N_ROWS) -> Msd:
     laws = [*columns("msd").values(), *covariances]
     year, *X = [law.values(scores) for law, scores in zip(laws, z.T, strict=True)]
     X = np.column_stack(X)
-    return Msd(X, year, "simulated", hashlib.sha256(X.tobytes() + year.tobytes()).hexdigest())
+    return Msd(X, year, "simulated", registry.checksum(X, year))
 
 
 def _cholesky(table):

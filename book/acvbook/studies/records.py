@@ -107,7 +107,7 @@ def record_future(id, drawn, data):
 
 
 def record_choices(id, table, data):
-    """Record `general_choice.over_draws`: regret of each criterion in paired standard errors, and
+    """Record `general_tables.over_draws`: regret of each criterion in paired standard errors, and
     relatively; the share of draws with exact CV's choice, beside no adjustment; the choices.
     """
     by_criterion = {column: table[column].unstack("criterion") for column in table}
