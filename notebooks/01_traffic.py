@@ -423,7 +423,7 @@ figures.shared_legend(fig, axes)
 figures.save(fig, "traffic_times", data)
 
 # %% [markdown]
-# ```{figure} figures/counting.svg
+# ```{figure} figures/traffic_times.svg
 # :name: fig-traffic-times
 # :alt: Seconds against series length on log axes; our five rungs lie close together, between a tenth of a second and some seconds, the paper's three between a minute and a month.
 #

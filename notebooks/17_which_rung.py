@@ -111,7 +111,7 @@ axes[0].legend()
 figures.save(fig, "tree_jackknife")
 
 # %% [markdown]
-# ```{figure} figures/phase.svg
+# ```{figure} figures/tree_jackknife.svg
 # :name: fig-tree-jackknife
 # :alt: Two panels of lines that fall as seconds grow; the jackknife's lies lowest.
 # Error of the score against time, a dot for each number of rows; left ten folds, right leave-one-out.

@@ -15,16 +15,10 @@ from acvlib.trials import UnconvergedFit
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.derivatives import TwoStageJacobian
 from ..gene_clusters.regression import spline_basis
+from .ladders import ESTIMATES
 
 N_EARLY = 7  # times that are left out, of 14
-RUNGS = {
-    "train": acv.no_adjustment,
-    "ij": acv.infinitesimal_jackknife,
-    "frozen": acv.frozen_newton,
-    "ns": acv.newton_step,
-    "exact": acv.exact,
-}
-SCORED = {name: RUNGS[name] for name in ("train", "ij", "exact")}
+SCORED = {name: ESTIMATES[name] for name in ("train", "ij", "exact")}
 SIZES = (1, 2, 3)  # how many times are left out at once
 
 
@@ -46,7 +40,7 @@ def clustering(expression, hours, df, n_clusters=18, **settings):
     return GeneClusters(expression, spline_basis(hours, df), n_clusters, **settings)
 
 
-def every_rung(model, fit, folds, rungs=RUNGS):
+def every_rung(model, fit, folds, rungs=ESTIMATES):
     """A `Clustering`: each rung on the folds of each size, {size: (n_folds, size)}."""
     results = {(name, k): rung(fit, folds[k]) for name, rung in rungs.items() for k in folds}
     return Clustering(model, fit, results)
@@ -119,7 +113,7 @@ def ladder(run):
     nearest, ij, train = (
         np.concatenate([away[name, k] for k in exact]) for name in ("frozen", "ij", "train")
     )
-    rungs = {RUNGS[name].__name__: np.sqrt(np.median(away[name, 1])) for name in RUNGS}
+    rungs = {e.__name__: np.sqrt(np.median(away[name, 1])) for name, e in ESTIMATES.items()}
     count = sum(len(result.folds) for result in exact.values())
     refit = sum(result.seconds for result in exact.values()) / count
     return rungs | {

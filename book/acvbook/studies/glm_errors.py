@@ -15,7 +15,7 @@ import pandas as pd
 import acvlib as acv
 from acvlib.models import FAMILIES, GLM
 
-from .ladders import seconds, slope, theta_table
+from .ladders import ESTIMATES, seconds, slope, theta_table
 
 SIGNAL = {
     "logistic": (0.0, 1.9),
@@ -23,9 +23,7 @@ SIGNAL = {
     "probit": (0.0, 1.8),
     "gaussian": (0.0, 1.0),
 }
-RUNGS = {"train": acv.no_adjustment, "ij": acv.infinitesimal_jackknife, "frozen": acv.frozen_newton}
-RUNGS |= {"ns": acv.newton_step, "exact": acv.exact}
-APPROXIMATE = {name: rung for name, rung in RUNGS.items() if rung is not acv.exact}
+APPROXIMATE = {name: rung for name, rung in ESTIMATES.items() if rung is not acv.exact}
 
 
 class Truth(NamedTuple):
@@ -72,23 +70,19 @@ def one_data_set(family, n, dim, n_test, rng):
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
     full = acv.fit(model)
-    results = run_rungs(model, full, acv.folds.leave_one_out(n))
+    results = {name: rung(full, acv.folds.leave_one_out(n)) for name, rung in ESTIMATES.items()}
     row = {name: error(family, model.y, left_out_means(model, r)) for name, r in results.items()}
     row |= {f"loss_{name}": result.loss for name, result in results.items()}
     x, y = source.draw(n_test, rng)
     eta = full.params[0] + x @ full.params[1:]
     row["test"] = error(family, y, model.family.mean(eta))
     row["loss_test"] = float(model.family.loss(eta, y).mean())
-    tenth = run_rungs(model, full, acv.folds.k_fold(n, 10, rng))
+    folds = acv.folds.k_fold(n, 10, rng)
+    tenth = {name: rung(full, folds) for name, rung in ESTIMATES.items()}
     for kind, rungs in (("theta_", results), ("ten_theta_", tenth)):
         row |= theta_table(rungs).median().add_prefix(kind).to_dict()
     refitted = results["exact"].diagnostics["converged"]
     return row | {"family": family, "converged": bool(refitted.all())}
-
-
-def run_rungs(model, full, folds):
-    """The result of each of RUNGS, by its short name."""
-    return {name: rung(full, folds) for name, rung in RUNGS.items()}
 
 
 def figure1(families, n_sets, n, dim, n_test, rng):

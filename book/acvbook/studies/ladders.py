@@ -10,6 +10,10 @@ import pandas as pd
 
 import acvlib as acv
 
+# What chapters on regressions and genes call the rungs, whose estimates they hold side by side.
+ESTIMATES = {"train": acv.no_adjustment, "ij": acv.infinitesimal_jackknife}
+ESTIMATES |= {"frozen": acv.frozen_newton, "ns": acv.newton_step, "exact": acv.exact}
+
 
 def pointwise(result: acv.CVResult) -> np.ndarray:
     """The losses of all left-out sites, folds one after another."""
