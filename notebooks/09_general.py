@@ -200,7 +200,7 @@ pd.concat({share: general.medians(table, SHOWN) for share, table in svm.items()}
 
 # %% tags=["remove-cell"]
 by_share = {share: general.by_rung(table, "r_difference") for share, table in svm.items()}
-record_rungs("zhu.svm.lapsvm", by_share[0.1], guide)
+ledger.record_draws("zhu.svm.lapsvm.newton_step", by_share[0.1].newton_step, guide)
 ledger.record_draws("zhu.svm.most_labels", by_share[0.9].infinitesimal_jackknife, guide)
 
 # %% [markdown]

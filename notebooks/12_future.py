@@ -92,8 +92,8 @@ figures.save(fig, "future", data)
 drawn = future.by_draw(errors, exact, 20 if paper else 3, rng)
 records.record_future("beyond.lfo.traffic", drawn, data)
 for name in ("weekly", "psis"):
-    ratio = drawn["loss"]["ours"] / drawn["loss"][name]
-    ledger.record_draws(f"beyond.lfo.traffic.{name}", ratio, data)
+    ours, idle = (drawn["loss"][one] / drawn["loss"][name] for one in ("ours", "nothing"))
+    ledger.record_draws(f"beyond.lfo.traffic.{name}", ours, data, baseline=idle)
 price = {"psis_refits": schemes["psis"].refits, "speed": table.ahead["ours"]}
 for name, value in price.items():
     ledger.record(f"beyond.lfo.traffic.{name}", value, data)
