@@ -24,7 +24,7 @@ seed = 1
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import mocap_fits, mocap_orders, mocap_steps
+from acvbook.studies import mocap_fits, mocap_orders
 from acvbook.studies.records import record_harder, record_setting
 from threadpoolctl import threadpool_limits
 
@@ -308,10 +308,10 @@ recording = datasets.load_or_simulate("mocap, long", long_rng)
 x = recording.scaled().sequences[0][: 1484 if paper else 300]
 n_draws, n_folds, k = (20, 10, 5) if paper else (3, 4, 3)
 fits = [
-    mocap_steps.models(x, k, draw_rng, 2 if paper else 1)
+    mocap_fits.models(x, k, draw_rng, 2 if paper else 1)
     for draw_rng in long_rng.spawn(n_draws)
 ]
-within, within_draws = mocap_steps.within_draws(fits, (2, 5, 10), n_folds, folds_rng)
+within, within_draws = mocap_fits.within_draws(fits, (2, 5, 10), n_folds, folds_rng)
 measures = ["mean_error", "correlation", "differences", "theta", "theta_max", "share"]
 table = within_draws[measures].groupby(["setting", "rung"], sort=False).median()
 table.drop("exact", level="rung").round(3)
@@ -361,7 +361,7 @@ first, late = (1337 - 2, 1455 - 2) if paper else (len(x) - 9, len(x) - 6)
 few, every = (8, 4) if paper else (2, 2)
 starts = {name: (name, first, few) for name in ("Gaussian", "AR(1)")}
 starts |= {f"{name}, late": (name, late, every) for name in ("AR(1)", "NAR(1)")}
-future_draws = mocap_steps.future_draws(fits, starts)
+future_draws = mocap_fits.future_draws(fits, starts)
 ahead = future_draws[measures].groupby(["setting", "rung"], sort=False).median()
 ahead.drop("exact", level="rung").round(3)
 
@@ -370,8 +370,8 @@ fig, axes = figures.subplots(1, 3, figsize=(10, 3.6))
 for ax, (name, start) in zip(
     axes, {"Gaussian": first, "AR(1)": first, "NAR(1)": late}.items(), strict=True
 ):
-    *rungs, exact = mocap_steps.future(fits[0][name], start).values()
-    figures.scatter(ax, exact, *rungs, of=mocap_steps.first_losses)
+    *rungs, exact = mocap_fits.future(fits[0][name], start).values()
+    figures.scatter(ax, exact, *rungs, of=mocap_fits.first_losses)
     ax.locator_params(axis="x", nbins=4)
     ax.set_title(f"{name}, D = {fits[0][name].model.n_params:,}")
 figures.shared_legend(fig, axes)
@@ -406,9 +406,9 @@ record_harder("ghosh.fig8.neural_to_ar1", future_draws, *pair, recording)
 # The same for AR(1) with $\sigma^2$ estimated, one fit:
 
 # %%
-free = mocap_steps.models(x, k, long_rng, 2, variance=None, names=("Gaussian", "AR(1)"))
-free_future = mocap_steps.future(free["AR(1)"], first, every)
-free_table = mocap_steps.table({"AR(1)": free_future}, mocap_steps.first_losses)
+free = mocap_fits.models(x, k, long_rng, 2, variance=None, names=("Gaussian", "AR(1)"))
+free_future = mocap_fits.future(free["AR(1)"], first, every)
+free_table = mocap_fits.table({"AR(1)": free_future}, mocap_fits.first_losses)
 free_table[measures].drop("exact", level="rung").round(3)
 
 # %% tags=["remove-cell"]

@@ -49,7 +49,7 @@ def record_redraws(scores, data):
 
 
 def record_setting(id, draws, setting, data):
-    """Record, of one setting of `mocap_steps.table`, what the jackknife reaches beside doing
+    """Record, of one setting of `mocap_fits.table`, what the jackknife reaches beside doing
     nothing, and every rung's error of params.
     """
     rows = draws.xs(setting, level="setting")
