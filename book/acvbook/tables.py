@@ -46,7 +46,7 @@ _HEADING = re.compile(r"(<th[^>]*>)([^<]+)(?=</th>)")
 _ROW = re.compile(r"<tr[^>]*>.*?</tr>", re.DOTALL)
 _CELL = re.compile(r"(?<=<td>)[^<]*(?=</td>)")
 _DECIMAL = re.compile(r"-?\d*\.\d+(?:e[+-]\d+)?")
-_SHORT = re.compile(r"\b(aic|bfgs|bic|elpd|em|icl|ij|ns|psis|std|theta)\b")
+_SHORT = re.compile(r"\b(aic|bfgs|bic|elpd|em|icl|ij|ns|std|theta)\b")
 _IN_FULL = {"ns": "Newton step", "std": "SD", "theta": "θ"}  # the others are written in capitals
 DIGITS = 3
 WIDE = 7  # columns of numbers from which on a table is set smaller

@@ -54,7 +54,6 @@ def bound_and_true(ax, checked):
 SCHEMES = {
     "nothing": RUNGS["no_adjustment"],
     "weekly": Style("one refit a week", COLOURS[0], "<"),
-    "psis": Style("PSIS-LFO's scheme", COLOURS[3], "h"),
     "2 refits": Style("leave_future_out, two refits", COLOURS[4], "^"),
     "ours": Style("leave_future_out", COLOURS[1], ">"),
 }
