@@ -26,10 +26,10 @@ def beside_cross_validation(model, folds):
     cv, (_, losses) = timed(lambda: general_tables.fold_by_fold(model, folds))
     expected = np.concatenate(losses).mean()
     for name, way in (
-        ("approximate", general_tables.approximate),
-        ("exact, shared", general_tables.shared),
+        ("approximate", acv.infinitesimal_jackknife),
+        ("exact, shared", acv.exact),
     ):
-        seconds, losses = timed(lambda way=way: way(model, folds), 3)
+        seconds, losses = timed(lambda way=way: general_tables.by(way, model, folds), 3)
         report(f"20-fold CV over {name} CV, fits included", cv / seconds, 10, at_least=True)
         found = np.concatenate(losses).mean()
         report(f"relative difference of the loss, {name}", abs(found / expected - 1.0))

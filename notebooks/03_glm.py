@@ -154,7 +154,8 @@ timed.drop(columns="unconverged").map("{:.3g}".format)
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.8))
-figures.estimates_against(ax, timed[["exact", "ns", "ij"]], "seconds").legend()
+scales = {"xscale": "log", "yscale": "log", "ylabel": "seconds"}
+figures.lines(ax, timed[["exact", "ns", "ij"]], figures.ESTIMATES, **scales).legend()
 if authors is not None:
     figures.lines(ax, authors.seconds, figures.ESTIMATES, hollow=True)
 figures.save(fig, "glm_seconds")

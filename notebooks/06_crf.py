@@ -144,7 +144,7 @@ firsts = {
 fig, axes = figures.subplots(2, 4, figsize=(10, 5.4), sharex=True, sharey=True)
 for row, (name, own) in zip(axes, studies.items()):
     for ax, (epoch, results) in zip(row, firsts[name].items()):
-        pair = own.set_reference, results[ij]
+        pair = ladders.part(own.reference, own.draws[0]), results[ij]
         figures.scatter(ax, *pair, of=crf_epochs.probabilities).set(title=f"epoch {epoch}")
     figures.plt.setp(row, xlabel="", ylabel="")
     row[0].set_ylabel(f"{names[name]}\nIJ")

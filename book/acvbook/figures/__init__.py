@@ -25,7 +25,6 @@ from .regression import (
     by_df,
     changes,
     error_differences,
-    estimates_against,
     norm_centres,
     rates,
     rung_errors_against,

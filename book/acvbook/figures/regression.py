@@ -33,12 +33,6 @@ def error_differences(ax, ours, authors=None):
     return ax
 
 
-def estimates_against(ax, table, ylabel, logy=True):
-    """One line for each column that has a name in ESTIMATES, against a logarithmic index."""
-    scales = {"xscale": "log", "yscale": "log" if logy else "linear"}
-    return lines(ax, table, ESTIMATES, ylabel=ylabel, **scales)
-
-
 def rung_errors_against(ax, table):
     """Errors of parameters of the rungs in SHORT (columns) against the table's index."""
     ylabel = "error of the parameters, standard errors"

@@ -15,10 +15,10 @@ WEEK = 7 * 288  # five-minute counts
 
 
 class Scores(NamedTuple):
-    """Scores of all origins by one scheme: losses (n,), params (n, D) or None, refits, seconds."""
+    """Scores of all origins by one scheme: losses (n,), params (n, D), refits, seconds."""
 
     losses: np.ndarray
-    params: Any
+    params: np.ndarray
     refits: int
     seconds: float
 
@@ -98,9 +98,8 @@ def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: 
     tables = {}
     for name, scores in schemes.items():
         tables["loss", name] = np.abs(scores.losses[rows] - exact.losses)
-        if scores.params is not None:
-            gaps = series.fit.standard_errors_between(scores.params[rows], exact.params)
-            tables["params", name] = gaps
+        gaps = series.fit.standard_errors_between(scores.params[rows], exact.params)
+        tables["params", name] = gaps
     return pd.DataFrame(tables)
 
 
@@ -120,7 +119,6 @@ def by_draw(found: pd.DataFrame, exact: Scores, n_draws: int, rng: np.random.Gen
     draws = []
     for _ in range(n_draws):
         rows = rng.choice(len(found), len(found) // 2, replace=False)
-        middle = found.iloc[rows].median()
-        draws.append(middle)
-        middle.loc["spread"] = np.nanstd(exact.losses[rows])
+        draws.append(found.iloc[rows].median())
+        draws[-1].loc["spread"] = np.nanstd(exact.losses[rows])
     return pd.DataFrame(draws)

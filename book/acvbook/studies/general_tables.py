@@ -45,8 +45,8 @@ def table1(model, rng, numbers=(5, 10, 20), calls=CALLS, patience=PATIENCE):
 
 def _row(model, folds, patience):
     cv, built = fold_by_fold(model, folds, patience)
-    _, acv = timed(lambda: approximate(model, folds))
-    losses, shared_seconds = timed(lambda: shared(model, folds))
+    _, acv = timed(lambda: by(infinitesimal_jackknife, model, folds))
+    losses, shared_seconds = timed(lambda: by(exact, model, folds))
     pair = [np.concatenate(each[: len(built)]).mean() for each in (built, losses)]
     seconds = {"cv": cv * len(folds) / len(built), "acv": acv, "shared": shared_seconds}
     gap = abs(pair[0] / pair[1] - 1.0)
@@ -84,16 +84,9 @@ def fold_by_fold(model, folds, patience=np.inf):
     return time.perf_counter() - start, losses
 
 
-def approximate(model, folds):
-    """Held-out losses by the jackknife, the fit included."""
-    model = forgetful(model)
-    return infinitesimal_jackknife(fit(model), folds).losses
-
-
-def shared(model, folds):
-    """Held-out losses of exact refits that share their sums over pairs, the fit included."""
-    model = forgetful(model)
-    return exact(fit(model), folds).losses
+def by(method, model, folds):
+    """Held-out losses by a method, the fit and all sums over pairs included."""
+    return method(fit(forgetful(model)), folds).losses
 
 
 def forgetful(model):

@@ -63,13 +63,8 @@ def summary(errors):
     """Mean, quartiles and mean square of parts of errors, a dict."""
     sizes = np.abs(np.concatenate([np.ravel(part) for part in errors]))
     low, median, high = np.quantile(sizes, (0.25, 0.5, 0.75))
-    return {
-        "mean": sizes.mean(),
-        "low": low,
-        "median": median,
-        "high": high,
-        "square": (sizes**2).mean(),
-    }
+    quartiles = {"low": low, "median": median, "high": high}
+    return {"mean": sizes.mean(), **quartiles, "square": (sizes**2).mean()}
 
 
 def error_table(run, test_expression):
@@ -123,12 +118,6 @@ def ladder(run):
     }
 
 
-def largest_residual(run):
-    """|r| of the worst of the fit and all refits, warm and cold."""
-    refits = [r for r in run.results.values() if r.method in ("exact", "cold_start")]
-    return max(run.fit.grad_norm, *(r.diagnostics["residual"].max() for r in refits))
-
-
 class Rebuilds(NamedTuple):
     """Figures 3 and 4 over rebuilds of the replicates.
 
@@ -162,7 +151,9 @@ def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, **settings):
             run = run._replace(results=run.results | cold)
             errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
             seconds[number, df] = seconds_table(run)
-            residual[number, df] = largest_residual(run)
+            refits = [r for r in run.results.values() if r.method in ("exact", "cold_start")]
+            worst = [r.diagnostics["residual"].max() for r in refits]
+            residual[number, df] = max(run.fit.grad_norm, *worst)
     names = ["rebuild", "df"]
     return Rebuilds(
         pd.concat(errors, names=names),

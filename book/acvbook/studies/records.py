@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from .. import ledger
-from . import general
 
 NONE, IJ = "no_adjustment", "infinitesimal_jackknife"
 MEASURES = {"correlation": "", "differences": "differences", "share": "share"}
@@ -82,7 +81,7 @@ def record_settings(id, table, data, names, one=None):
             baseline = None if np.isnan(idle) else idle
             ledger.record(f"{id}.{part}.{rung}", ends["spread"][1], data, None, baseline, **ends)
     if one is not None:
-        theta = general.by_rung(one, "theta_error")
+        theta = one["theta_error"].unstack("rung")
         record_rungs(f"{id}.theta", theta, data)
         times = pd.DataFrame({"printed_over_ij": theta.as_printed / theta[IJ]})
         ledger.record_table(id, times, data)
