@@ -88,8 +88,8 @@ figures.save(fig, "future", data)
 # %% tags=["remove-cell"]
 drawn = future.by_draw(errors, exact, 20 if paper else 3, rng)
 records.record_future("beyond.lfo.traffic", drawn, data)
-ours, idle = (drawn["loss"][one] / drawn["loss"].weekly for one in ("ours", "nothing"))
-ledger.record_draws("beyond.lfo.traffic.weekly", ours, data, baseline=idle)
+ratio = drawn["loss"].ours / drawn["loss"].weekly
+ledger.record_draws("beyond.lfo.traffic.weekly", ratio, data)
 ledger.record("beyond.lfo.traffic.speed", table.ahead["ours"], data)
 
 # %% [markdown]
