@@ -60,11 +60,13 @@ lint: $(LIBRARY)
 wheel: $(LIBRARY)
 	$(BIN)/python tools/check_wheel.py
 
-bench: $(READY)
-	@$(BIN)/doit -n 1 bench
+bench: $(patsubst benchmarks/%.py,build/bench/%.json,$(wildcard benchmarks/[!_]*.py))
 
-publish-bench: $(READY)
-	@$(BIN)/doit -n 1 publish_bench
+build/bench/%.json: benchmarks/%.py $(wildcard benchmarks/_*.py) $(shell find acvlib -name '*.py') | $(READY)
+	$(BIN)/python tools/bench.py $*
+
+publish-bench: bench
+	$(BIN)/python tools/bench.py publish
 
 check: $(READY)
 	$(BIN)/python tools/check_html.py book/_build/html

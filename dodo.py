@@ -78,12 +78,11 @@ def task_execute():
 def task_ledger():
     """Merge what the notebooks recorded, and judge it by book/claims/."""
     if NOTEBOOKS:
-        judges = [*Path("book/acvbook").glob("*.py"), Path("tools/judge.py")]
         yield {
             "name": SCALE,
             "actions": [python("tools/judge.py", "merge", OUTPUT)],
             "task_dep": ["execute"],
-            "file_dep": [*records(), *files_in("book/claims"), *judges],
+            "file_dep": [*records(), *files_in("book/claims", "book/acvbook", "tools")],
             "targets": [OUTPUT / "ledger.json"],
         }
 
@@ -96,30 +95,10 @@ def task_publish():
         yield {"name": notebook.stem, "actions": [publish], "task_dep": [executed]}
 
 
-def task_bench():
-    """Run a benchmark; they run one after the other, on a machine that does nothing else."""
-    shared = [*files_in("acvlib"), *Path("benchmarks").glob("_*.py")]
-    for script in sorted(Path("benchmarks").glob("[!_]*.py")):
-        yield {
-            "name": script.stem,
-            "actions": [python("tools/bench.py", script.stem)],
-            "file_dep": [script, *shared],
-            "targets": [Path("build/bench", f"{script.stem}.json")],
-        }
-
-
-def task_publish_bench():
-    """Keep the records of all benchmarks."""
-    return {"actions": [python("tools/bench.py", "publish")], "task_dep": ["bench"]}
-
-
 def task_html():
     """Assemble the book's source in build/book/ and build it."""
     sources = files_in("book", "tools", "notebooks", "acvlib")
-    if NOTEBOOKS:  # what is published is not shown, but for the benchmarks
-        shown = PUBLISHED / "benchmarks.json"
-        sources = [path for path in sources if PUBLISHED not in path.parents or path == shown]
-        sources += [*records(), OUTPUT / "ledger.json"]
+    sources += [*records(), OUTPUT / "ledger.json"]
     return {
         "actions": [
             python("tools/assemble.py", OUTPUT, "build/book"),

@@ -1,11 +1,13 @@
 """Numbers, arrays and objects as users give them: what is taken, what is wrong with the rest.
 
-And how objects are shown: in one line.
+And how objects are shown: in one line; and what only some functions need: imported where used.
 """
 
 import sys
 import warnings
 from dataclasses import fields, is_dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Any, get_args
 
 import numpy as np
@@ -149,3 +151,14 @@ def brief(value: Any) -> str:
 def shortened(text: str, size: int) -> str:
     """Cut a text to a size, ending in dots."""
     return text if len(text) <= size else f"{text[: size - 3]}..."
+
+
+def require(name: str, extra: str) -> ModuleType:
+    """Import the module `name`; ImportError says which extra of acvlib brings it if missing."""
+    package, *_ = name.split(".")
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != package:  # the package is there, and lacks something itself
+            raise
+        raise ImportError(f"this needs {package}: pip install 'acvlib[{extra}]'") from error

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from .checks import require
 from .declared import declared
 from .derivatives import derivatives_of
-from .extras import require
 from .folds.folds import Known
 from .model import with_defaults
 from .results import AResult, CVResult

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .checks import check_kind, real_array
-from .extras import require
+from .checks import check_kind, real_array, require
 
 require("matplotlib", extra="plots")
 

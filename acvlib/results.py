@@ -10,10 +10,9 @@ from weakref import WeakSet
 
 import numpy as np
 
-from .checks import real_array, warn
+from .checks import real_array, require, warn
 from .declared import Is
 from .derivatives import derivatives_of
-from .extras import require
 from .folds import Folds
 from .model import Refits
 from .scores import HeldOutLosses

@@ -6,7 +6,7 @@ Ratios within this run, on a simulated stand-in of cpusmall's shape.
 import numpy as np
 from _measure import ratio, report, timed
 from acvbook.datasets import simulate_libsvm
-from acvbook.studies import general, general_timing
+from acvbook.studies import general, general_tables
 from autograd import hessian
 
 import acvlib as acv
@@ -23,13 +23,13 @@ def problem(n):
 
 def beside_cross_validation(model, folds):
     """Jackknife and exact refits with shared sums, fits included, over t-fold CV built anew."""
-    cv, (_, losses) = timed(lambda: general_timing.fold_by_fold(model, folds))
+    cv, (_, losses) = timed(lambda: general_tables.fold_by_fold(model, folds))
     expected = np.concatenate(losses).mean()
     for name, way in (
-        ("approximate", general_timing.approximate),
-        ("exact, shared", general_timing.shared),
+        ("approximate", acv.infinitesimal_jackknife),
+        ("exact, shared", acv.exact),
     ):
-        seconds, losses = timed(lambda way=way: way(model, folds), 3)
+        seconds, losses = timed(lambda way=way: general_tables.by(way, model, folds), 3)
         report(f"20-fold CV over {name} CV, fits included", cv / seconds, 10, at_least=True)
         found = np.concatenate(losses).mean()
         report(f"relative difference of the loss, {name}", abs(found / expected - 1.0))
@@ -38,7 +38,7 @@ def beside_cross_validation(model, folds):
 def beside_autograd(model):
     """The Hessian in closed form, sums over pairs included, over autograd's with W in memory."""
     params, ones = np.full(model.energy.features.shape[1], 0.1), np.ones(model.n_sites)
-    anew = general_timing.forgetful(model)
+    anew = general_tables.forgetful(model)
     seconds, ours = timed(lambda: np.asarray(anew.derivatives.hessian(params, ones)))
     slow, theirs = timed(lambda: hessian(model.objective)(params, ones))
     report("Hessian, over autograd's", seconds / slow, 1)

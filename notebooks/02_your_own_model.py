@@ -21,7 +21,7 @@ import autograd.numpy as np
 import jax
 import jax.numpy as jnp
 from acvbook import ledger
-from acvbook.studies import own_model
+from acvbook.studies import ladders
 
 import acvlib as acv
 from acvlib.inference import chain
@@ -56,7 +56,7 @@ class Showers:
 
 
 # %% [markdown]
-# These are {value}`beyond.byo.lines` lines, counted in the source of the class. {verdict}`beyond.byo.lines` `factors` holds
+# `factors` holds
 # the model: log-densities of each count under each state, the log initial law and the log transitions. `chain.potentials` puts the weights where scheme A wants them, and `chain.log_partition` sums over all
 # paths, twice differentiable. The last term of `objective` is a weak normal prior.
 #
@@ -145,7 +145,7 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 
 # %% tags=["hide-input"]
 n_draws = {"quick": 3, "paper": 20}[scale]
-errors = own_model.theta_errors(draw, n_draws, rng)
+errors = ladders.theta_by_draw(draw, n_draws, rng)
 errors.median().to_frame("median parameter error (SE)").round(4)
 
 # %% tags=["remove-cell"]
@@ -153,7 +153,6 @@ none = errors.no_adjustment
 ledger.record_table("beyond.ladder.showers", errors, nothing=none)
 over = errors.frozen_newton / none
 ledger.record_draws("beyond.byo.frozen_over_none", over, baseline=none / none)
-ledger.record("beyond.byo.lines", own_model.source_lines(Showers))
 
 # %% [markdown]
 # One frozen step leaves {value}`beyond.byo.frozen_over_none | .1%` of the error of doing nothing.
@@ -208,9 +207,6 @@ fit = acv.fit(levels)
 rungs = acv.ladder(fit, acv.folds.k_fold(n_values, 20))
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
 
-# %% tags=["remove-cell"]
-ledger.record("beyond.byo.jax.lines", own_model.source_lines(kalman))
-
 # %% [markdown]
 # `from_jax` takes two functions, how many sites there are, and a place to start, an array or any tree of arrays. At the start it
 # compares derivatives with differences, and refuses what ignores the weight of any site, has no second derivative, computes
@@ -219,8 +215,7 @@ ledger.record("beyond.byo.jax.lines", own_model.source_lines(kalman))
 # One series is one draw: where the IJ stands no nearer to the refit than *no adjustment*, do not use it for this model. The
 # seconds of the table include compiling, as each rung is the first to ask for something.
 #
-# These are {value}`beyond.byo.jax.lines` lines. {verdict}`beyond.byo.jax.lines` To compile
-# them takes seconds, once a model: for few evaluations of a short series autograd is as quick.
+# To compile them takes seconds, once a model: for few evaluations of a short series autograd is as quick.
 #
 # `from_torch` is the same for functions of tensors: [a model in PyTorch](00_front_doors.ipynb) has a dose and its response.
 # Hessians are formed in both: a model may have some thousand parameters.

@@ -23,7 +23,7 @@ seed = 1
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import glm_errors, glm_rates, glm_remarks, glm_timing, gradient_norms
+from acvbook.studies import glm_errors, glm_rates, glm_remarks
 
 import acvlib as acv
 
@@ -148,13 +148,14 @@ for name, kind in (("logistic", ""), ("tenfold", "ten_")):
 # %%
 large = (20_000, 35_000, 50_000)
 sizes = (10, 100, 1000, 2500, 5000, 10_000, *large) if paper else (10, 100, 500, 1000)
-seconds = glm_timing.figure2(sizes, dim, draws, rng)
-timed = glm_timing.beside(seconds, None if authors is None else authors.seconds)
+seconds = glm_errors.figure2(sizes, dim, draws, rng)
+timed = glm_errors.times_beside(seconds, None if authors is None else authors.seconds)
 timed.drop(columns="unconverged").map("{:.3g}".format)
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.8))
-figures.estimates_against(ax, timed[["exact", "ns", "ij"]], "seconds").legend()
+scales = {"xscale": "log", "yscale": "log", "ylabel": "seconds"}
+figures.lines(ax, timed[["exact", "ns", "ij"]], figures.ESTIMATES, **scales).legend()
 if authors is not None:
     figures.lines(ax, authors.seconds, figures.ESTIMATES, hollow=True)
 figures.save(fig, "glm_seconds")
@@ -182,8 +183,8 @@ ledger.record_draws("giordano.fig2.ratio", at[1000].ratio)
 for size in (10, 100, 1000):
     ledger.record_draws(f"giordano.fig2.at_{size}", at[size].with_fit)
 ledger.record("giordano.fig2.with_fit", timed.with_fit.iloc[-1])
-ledger.record_draws("giordano.fig2.growth", glm_timing.growth(seconds, "with_fit"))
-ledger.record_draws("giordano.fig2.growth_net", glm_timing.growth(seconds, "ratio"))
+ledger.record_draws("giordano.fig2.growth", glm_errors.growth(seconds, "with_fit"))
+ledger.record_draws("giordano.fig2.growth_net", glm_errors.growth(seconds, "ratio"))
 ledger.record("giordano.fig2.unconverged", seconds.unconverged.sum(), draws=draws)
 
 # %% [markdown]
@@ -452,8 +453,8 @@ ledger.record_draws(f"{name}.unlike.second", second, baseline=second / second)
 sizes, dims, repeats = (
     ((800, 1600, 3200, 6400), (5, 20), 100) if paper else ((800, 1600), (5, 10), 25)
 )
-settings = [(law, size, d) for law in gradient_norms.LAWS for size in sizes for d in dims]
-norms = gradient_norms.tails(settings, repeats, rng)
+settings = [(law, size, d) for law in glm_rates.LAWS for size in sizes for d in dims]
+norms = glm_rates.tails(settings, repeats, rng)
 norms.groupby(["law", "dim"])[["centre", "upper", "two_sided", "scaled_sd"]].mean().round(3)
 
 # %% tags=["remove-output"]
@@ -482,8 +483,8 @@ figures.save(fig, "glm_norms")
 # %% tags=["remove-cell"]
 same_length = norms.law == "Rademacher"
 found = {"upper": norms.upper.max(), "spread": norms.scaled_sd.max()}
-found |= {"rate_n": gradient_norms.rate(norms[~same_length])}
-found |= {"rate_n_same_length": gradient_norms.rate(norms[same_length])}
+found |= {"rate_n": glm_rates.rate(norms[~same_length])}
+found |= {"rate_n_same_length": glm_rates.rate(norms[same_length])}
 found |= {"as_printed": norms.two_sided.max()}
 ledger.record_table("ghosh.prop5", pd.Series(found), draws=repeats)
 

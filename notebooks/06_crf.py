@@ -88,8 +88,8 @@ for name, e in emissions.items():
 pd.concat(found).round(3)
 
 # %% tags=["remove-cell"]
-for name in names:
-    ledger.record(f"ghosh.fig2.{name}.f1", found[names[name]].F1["micro avg"], texts[name])
+f1 = found[names["conll"]].F1["micro avg"]
+ledger.record("ghosh.fig2.conll.f1", f1, texts["conll"])
 
 # %% [markdown]
 # {cite:t}`mahovy2016` report an F1 of {given}`0.808` on CoNLL-2003 for a network of this kind with random initial
@@ -144,7 +144,7 @@ firsts = {
 fig, axes = figures.subplots(2, 4, figsize=(10, 5.4), sharex=True, sharey=True)
 for row, (name, own) in zip(axes, studies.items()):
     for ax, (epoch, results) in zip(row, firsts[name].items()):
-        pair = own.set_reference, results[ij]
+        pair = ladders.part(own.reference, own.draws[0]), results[ij]
         figures.scatter(ax, *pair, of=crf_epochs.probabilities).set(title=f"epoch {epoch}")
     figures.plt.setp(row, xlabel="", ylabel="")
     row[0].set_ylabel(f"{names[name]}\nIJ")

@@ -24,7 +24,7 @@ seed = 1
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import mocap_draws, mocap_fits, mocap_orders, mocap_steps
+from acvbook.studies import mocap_fits, mocap_orders
 from acvbook.studies.records import record_harder, record_setting
 from threadpoolctl import threadpool_limits
 
@@ -103,7 +103,7 @@ figures.save(fig, "mocap_scatter", data=data)
 # that a Newton step marks.
 
 # %%
-one_split = mocap_draws.summary(studied)
+one_split = mocap_orders.summary(studied)
 shown = ["gap", "theta", "share", "differences", "indefinite"]
 one_split[shown].drop(["exact", "test"], level="rung").astype(float).round(3)
 
@@ -121,7 +121,7 @@ slow = slow if paper else slow.take(range(n_train + n_test))
 some = mocap_fits.known_variance(mocap_fits.emissions((0, 1, 2), ()), 1.0)
 n_folds = 10 if paper else 4
 sizes = {"n_train": n_train, "n_folds": n_folds, "n_restarts": 2, "dense_limit": 0}
-drawn = mocap_draws.draws(slow, some, 20 if paper else 3, seed, n_states=n_states, **sizes)
+drawn = mocap_orders.draws(slow, some, 20 if paper else 3, seed, n_states=n_states, **sizes)
 by_draw = drawn[shown].astype(float).groupby(["model", "rung"], sort=False)
 by_draw.median().drop(["exact", "test"], level="rung").round(3)
 
@@ -196,7 +196,7 @@ acv.compare_models(exact_results).drop(columns="se_over").round(1)
 # continuing brings along is measured under [how many states](15_states.ipynb).
 
 # %%
-winners_by_draw = mocap_draws.winners_of(drawn)
+winners_by_draw = mocap_orders.winners_of(drawn)
 winners_by_draw[columns].apply(pd.Series.value_counts).fillna(0).astype(int)
 
 # %% [markdown]
@@ -208,11 +208,11 @@ winners_by_draw[columns].apply(pd.Series.value_counts).fillna(0).astype(int)
 
 # %%
 by_rate = {30: chosen, 10: slow}
-readings = mocap_draws.READINGS
+readings = mocap_orders.READINGS
 if not paper:
     readings = [reading._replace(n_states=3) for reading in readings[::8]]
-as_drawn = mocap_draws.Reading(1.0, 10, n_states, mocap_draws.EM, 1)
-read = mocap_draws.readings(readings, by_rate, (0, 1, 2), seed, {as_drawn: drawn}, **sizes)
+as_drawn = mocap_orders.Reading(1.0, 10, n_states, mocap_orders.EM, 1)
+read = mocap_orders.readings(readings, by_rate, (0, 1, 2), seed, {as_drawn: drawn}, **sizes)
 read.drop(columns=["frozen_newton", "newton_step"]).round(2)
 
 # %% [markdown]
@@ -308,10 +308,10 @@ recording = datasets.load_or_simulate("mocap, long", long_rng)
 x = recording.scaled().sequences[0][: 1484 if paper else 300]
 n_draws, n_folds, k = (20, 10, 5) if paper else (3, 4, 3)
 fits = [
-    mocap_steps.models(x, k, draw_rng, 2 if paper else 1)
+    mocap_fits.models(x, k, draw_rng, 2 if paper else 1)
     for draw_rng in long_rng.spawn(n_draws)
 ]
-within, within_draws = mocap_steps.within_draws(fits, (2, 5, 10), n_folds, folds_rng)
+within, within_draws = mocap_fits.within_draws(fits, (2, 5, 10), n_folds, folds_rng)
 measures = ["mean_error", "correlation", "differences", "theta", "theta_max", "share"]
 table = within_draws[measures].groupby(["setting", "rung"], sort=False).median()
 table.drop("exact", level="rung").round(3)
@@ -361,7 +361,7 @@ first, late = (1337 - 2, 1455 - 2) if paper else (len(x) - 9, len(x) - 6)
 few, every = (8, 4) if paper else (2, 2)
 starts = {name: (name, first, few) for name in ("Gaussian", "AR(1)")}
 starts |= {f"{name}, late": (name, late, every) for name in ("AR(1)", "NAR(1)")}
-future_draws = mocap_steps.future_draws(fits, starts)
+future_draws = mocap_fits.future_draws(fits, starts)
 ahead = future_draws[measures].groupby(["setting", "rung"], sort=False).median()
 ahead.drop("exact", level="rung").round(3)
 
@@ -370,8 +370,8 @@ fig, axes = figures.subplots(1, 3, figsize=(10, 3.6))
 for ax, (name, start) in zip(
     axes, {"Gaussian": first, "AR(1)": first, "NAR(1)": late}.items(), strict=True
 ):
-    *rungs, exact = mocap_steps.future(fits[0][name], start).values()
-    figures.scatter(ax, exact, *rungs, of=mocap_steps.first_losses)
+    *rungs, exact = mocap_fits.future(fits[0][name], start).values()
+    figures.scatter(ax, exact, *rungs, of=mocap_fits.first_losses)
     ax.locator_params(axis="x", nbins=4)
     ax.set_title(f"{name}, D = {fits[0][name].model.n_params:,}")
 figures.shared_legend(fig, axes)
@@ -406,9 +406,9 @@ record_harder("ghosh.fig8.neural_to_ar1", future_draws, *pair, recording)
 # The same for AR(1) with $\sigma^2$ estimated, one fit:
 
 # %%
-free = mocap_steps.models(x, k, long_rng, 2, variance=None, names=("Gaussian", "AR(1)"))
-free_future = mocap_steps.future(free["AR(1)"], first, every)
-free_table = mocap_steps.table({"AR(1)": free_future}, mocap_steps.first_losses)
+free = mocap_fits.models(x, k, long_rng, 2, variance=None, names=("Gaussian", "AR(1)"))
+free_future = mocap_fits.future(free["AR(1)"], first, every)
+free_table = mocap_fits.table({"AR(1)": free_future}, mocap_fits.first_losses)
 free_table[measures].drop("exact", level="rung").round(3)
 
 # %% tags=["remove-cell"]

@@ -27,7 +27,7 @@ import pandas as pd
 from acvbook import datasets, figures, ledger
 from acvbook.lissa import steps_needed
 from acvbook.neural import Adam
-from acvbook.studies import general, general_choice, general_rates, general_timing, siamese
+from acvbook.studies import general, general_rates, general_tables, siamese
 from acvbook.studies import general_identities as identity
 from acvbook.studies.ladders import slope, slopes
 from acvbook.studies.records import record_choices, record_rungs, record_settings
@@ -41,7 +41,7 @@ paper = scale == "paper"
 rng = np.random.default_rng(seed)
 draws = 20 if paper else 3
 RUNGS = ["as_printed", "infinitesimal_jackknife", "frozen_newton"]
-SHOWN = ["r_loss", "r_difference", "theta_error"]
+SHOWN, GAMMAS = ["r_loss", "r_difference", "theta_error"], ["gamma_p", "gamma_i"]
 R = {"losses": "r_loss", "differences": "r_difference"}
 
 # %% [markdown]
@@ -62,7 +62,7 @@ over_all = figure1.groupby(settings, sort=False).r_difference.median().unstack("
 over_all[RUNGS].agg(["min", "max"]).round(4)
 
 # %%
-one = general.at(figure1.loc[general.PLAIN, 1.0], 1.0, 0.1)
+one = figure1.loc[general.PLAIN, 1.0].xs((1.0, 0.1), level=GAMMAS)
 general.medians(one, SHOWN).round(5)
 
 # %% tags=["remove-output"]
@@ -105,7 +105,7 @@ general.medians(one, ["r_difference", "r_linearised", "over_plugged"]).loc[RUNGS
 
 # %% tags=["remove-cell"]
 record_settings("zhu.fig1", figure1, cpu, R, one)
-record_rungs("zhu.eq11", general.by_rung(one, "over_plugged"), cpu)
+record_rungs("zhu.eq11", one["over_plugged"].unstack("rung"), cpu)
 record_settings("zhu.eq11", figure1, cpu, {"settings": "r_linearised"})
 
 # %% [markdown]
@@ -116,7 +116,7 @@ record_settings("zhu.eq11", figure1, cpu, {"settings": "r_linearised"})
 # %%
 web = general.load("w2a_standin", rng, None if paper else 800)
 figure2 = general.over_settings(web, rng, [(0.1, 0.1), (0.01, 0.01)], draws)
-other = general.at(figure2.loc[general.PLAIN, 1.0], 0.1, 0.1)
+other = figure2.loc[general.PLAIN, 1.0].xs((0.1, 0.1), level=GAMMAS)
 ladders = {"regression": one, "classification": other}
 general.medians(other, SHOWN).round(5)
 
@@ -152,12 +152,12 @@ pd.concat({name: general.medians(t, columns) for name, t in ladders.items()}).ro
 # %% tags=["remove-cell"]
 record_settings("zhu.fig2", figure2, web, R, other)
 for (name, table), data in zip(ladders.items(), (cpu, web), strict=True):
-    theta = general.by_rung(table, "theta_error").drop(columns=["exact", "as_printed"])
+    theta = table["theta_error"].unstack("rung").drop(columns=["exact", "as_printed"])
     ledger.record_table(f"beyond.ladder.general.{name}", theta, data)
     frozen = table.xs("frozen_newton", level="rung").add_prefix("frozen_")
     ledger.record_table(f"beyond.ladder.general.{name}", frozen, data)
     for measure, ending in (("paired", ""), ("in_se", ".in_se")):
-        found = general.by_rung(table, measure).add_suffix(ending)
+        found = table[measure].unstack("rung").add_suffix(ending)
         idle = found.pop(f"no_adjustment{ending}").rename("no_adjustment")
         record_rungs(f"zhu.discrepancy.{name}", found.join(idle), data)
 
@@ -190,7 +190,7 @@ linear = general.semi_supervised(guide, rng, "squared_hinge", gamma_p=0.1, gamma
 svm = {}
 for share in (0.1, 0.3, 0.9):
     drawn = general.over_draws(linear, guide, rng, [(0.1, 0.01)], draws, share)
-    svm[share] = general.at(drawn, 0.1, 0.01)
+    svm[share] = drawn.xs((0.1, 0.01), level=GAMMAS)
 pd.concat({share: general.medians(table, SHOWN) for share, table in svm.items()}).round(4)
 
 # %% [markdown]
@@ -199,8 +199,8 @@ pd.concat({share: general.medians(table, SHOWN) for share, table in svm.items()}
 # Hessian for each fold, has {value}`zhu.svm.lapsvm.newton_step | .4f` with one in ten.)
 
 # %% tags=["remove-cell"]
-by_share = {share: general.by_rung(table, "r_difference") for share, table in svm.items()}
-record_rungs("zhu.svm.lapsvm", by_share[0.1], guide)
+by_share = {share: table["r_difference"].unstack("rung") for share, table in svm.items()}
+ledger.record_draws("zhu.svm.lapsvm.newton_step", by_share[0.1].newton_step, guide)
 ledger.record_draws("zhu.svm.most_labels", by_share[0.9].infinitesimal_jackknife, guide)
 
 # %% [markdown]
@@ -349,12 +349,12 @@ fitted = {
 
 # %% tags=["hide-input"]
 timed = {
-    name: general_timing.table1(m, rng, (5, 10, 20))
+    name: general_tables.table1(m, rng, (5, 10, 20))
     if name in small_sets
-    else general_timing.table1(m, rng, (20,), calls=1)
+    else general_tables.table1(m, rng, (20,), calls=1)
     for name, m in fitted.items()
 }
-table1 = pd.concat({name: general_timing.medians(t) for name, t in timed.items()})
+table1 = pd.concat({name: general_tables.medians(t) for name, t in timed.items()})
 table1.round(4)
 
 # %% [markdown]
@@ -381,12 +381,12 @@ ledger.record("zhu.tab1.shared", (at_twenty.shared / at_twenty.acv).median(), se
 
 # %% tags=["hide-input"]
 n_draws = {"w2a_standin": 20} if paper else {}
-grid = general_choice.GAMMAS if paper else general_choice.GAMMAS[::3]
+grid = general_tables.GAMMAS if paper else general_tables.GAMMAS[::3]
 chosen = {}
 for name in small_sets:
     n = n_draws.get(name, 200 if paper else 3)
-    chosen[name] = general_choice.over_draws(fitted[name], sets[name], rng, n, grid)
-pd.concat({key: general_choice.summary(t) for key, t in chosen.items()}).map(
+    chosen[name] = general_tables.over_draws(fitted[name], sets[name], rng, n, grid)
+pd.concat({key: general_tables.summary(t) for key, t in chosen.items()}).map(
     "{:.3g}".format
 )
 
@@ -406,11 +406,11 @@ pd.concat({key: general_choice.summary(t) for key, t in chosen.items()}).map(
 # %% tags=["hide-input"]
 few = {}
 for name, share in {"cpusmall": 0.01, "svmguide3": 0.04}.items() if paper else ():
-    wider = general_choice.WIDER
-    few[name] = general_choice.over_draws(
+    wider = general_tables.WIDER
+    few[name] = general_tables.over_draws(
         fitted[name], sets[name], rng, draws, wider, share
     )
-shown = {name: general_choice.summary(t) for name, t in few.items()}
+shown = {name: general_tables.summary(t) for name, t in few.items()}
 pd.concat(shown).round(3) if shown else print("This table is made at paper scale.")
 
 # %% [markdown]
@@ -435,7 +435,7 @@ for name, table in few.items():
 model, shells = fitted["abalone"], sets["abalone"]
 left = general.over_draws(model, shells, rng, [(0.1, 0.1)], draws)
 results = general.every_rung(model, rng)
-at_left = general.at(left, 0.1, 0.1)
+at_left = left.xs((0.1, 0.1), level=GAMMAS)
 general.medians(at_left, SHOWN).round(5)
 
 # %% [markdown]
@@ -485,7 +485,7 @@ spread.quantile([0.1, 0.5, 0.9]).T.round(3)
 
 # %% tags=["remove-cell"]
 for part in ("loss", "difference"):
-    record_rungs(f"zhu.fig3.left.{part}", general.by_rung(at_left, f"r_{part}"), shells)
+    record_rungs(f"zhu.fig3.left.{part}", at_left[f"r_{part}"].unstack("rung"), shells)
 record_rungs("zhu.fig3.faces.loss", siamese.by_rung(spread, "r_loss"), faces)
 right = siamese.by_rung(spread, "r_difference")
 ledger.record_table("zhu.fig3.right", right[RUNGS], faces, right.gradient)

@@ -8,7 +8,7 @@
 #
 # A forecast is judged by what comes next. So the honest score of a model of a series is $\log p(x_t \mid x_1 \dots x_{t-1})$ with
 # parameters $\theta_t$ fitted to the past of $t$ alone, for every origin $t$. That is one refit an origin. In practice one
-# refits once a week instead, or reweights draws until their weights degrade {cite:p}`burkner2020`. Must it be so?
+# refits once a week instead, or, of a sampler, reweights draws until their weights degrade {cite:p}`burkner2020`. Must it be so?
 #
 # ## The idea
 # The gradient of every prefix, $\nabla \log p(x_1 \dots x_t; \theta)$ for all $t$, comes out of *one* forward pass: the
@@ -50,9 +50,7 @@ print(f"{unsure:.0%} may be off by half a standard error")
 
 # %% [markdown]
 # Was it right? Refit a random sample of the origins for real, and compare. *nothing*: the full fit, which has
-# seen the future. *weekly*: each week is scored with a refit at its first origin. *psis*: the scheme of PSIS-LFO, for a
-# fit in place of a sampler: draws from the normal approximation at the last refit, weighted by what came since,
-# and a refit where Pareto's $k$ exceeds {given}`0.7`.
+# seen the future. *weekly*: each week is scored with a refit at its first origin.
 
 # %%
 n_sampled = 400 if paper else 60
@@ -61,7 +59,6 @@ exact = future.refitted(series, rows)
 schemes = {
     "nothing": future.doing_nothing(series),
     "weekly": future.one_refit_a_week(series),
-    "psis": future.psis(series, 100 if paper else 60, rng),
     "2 refits": future.in_one_pass(series, 2),
     "ours": future.in_one_pass(series, 16),
 }
@@ -91,21 +88,16 @@ figures.save(fig, "future", data)
 # %% tags=["remove-cell"]
 drawn = future.by_draw(errors, exact, 20 if paper else 3, rng)
 records.record_future("beyond.lfo.traffic", drawn, data)
-for name in ("weekly", "psis"):
-    ratio = drawn["loss"]["ours"] / drawn["loss"][name]
-    ledger.record_draws(f"beyond.lfo.traffic.{name}", ratio, data)
-price = {"psis_refits": schemes["psis"].refits, "speed": table.ahead["ours"]}
-for name, value in price.items():
-    ledger.record(f"beyond.lfo.traffic.{name}", value, data)
+ratio = drawn["loss"].ours / drawn["loss"].weekly
+ledger.record_draws("beyond.lfo.traffic.weekly", ratio, data)
+ledger.record("beyond.lfo.traffic.speed", table.ahead["ours"], data)
 
 # %% [markdown]
 # The median error of a score is {value}`beyond.lfo.traffic.error | .2g` of the spread of the scores. That alone would prove
 # little: doing nothing errs by {value}`beyond.lfo.traffic.error baseline | .2g`. Of that error
 # {value}`beyond.lfo.traffic.share | .1%` remain, and the parameters are {value}`beyond.lfo.traffic.theta | .2f` standard errors from
 # the refit's, where the full fit's are {value}`beyond.lfo.traffic.theta baseline | .1f`. The error is
-# {value}`beyond.lfo.traffic.weekly | .1%` of that with one refit a week, and {value}`beyond.lfo.traffic.psis | .1%` of that of
-# PSIS-LFO's scheme, which wants {value}`beyond.lfo.traffic.psis_refits` refits. (Its target is the mean over the posterior and not
-# the fit's own density; draws without weights differ from the fit by little.)
+# {value}`beyond.lfo.traffic.weekly | .1%` of that with one refit a week.
 #
 # All origins take {value}`beyond.lfo.traffic.speed | .0f` times fewer seconds than refitting each. What it costs beside its
 # refits, [benchmarks](benchmarks.md) say.

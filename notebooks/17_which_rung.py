@@ -21,11 +21,9 @@ scale = "quick"
 seed = 1
 
 # %% tags=["remove-cell"]
-import time
-
 import numpy as np
 from acvbook import figures, ledger
-from acvbook.studies import phase, tree_jackknife
+from acvbook.studies import phase
 
 ledger.begin("17_which_rung", scale, seed)
 paper = scale == "paper"
@@ -37,7 +35,7 @@ rng = np.random.default_rng(seed)
 # leaves out (columns): the cheapest rung that is enough, in the median of several data sets.
 
 # %%
-started, many = time.process_time(), 10 if paper else 3
+many = 10 if paper else 3
 dims = [2, 4, 8, 20, 40, 80] if paper else [2, 8, 40]
 left_out = [0.0025, 0.01, 0.03, 0.1, 0.2, 0.33, 0.5]
 cells = phase.regressions(400, dims, left_out, many, rng)
@@ -67,7 +65,6 @@ ledger.record_table("beyond.phase", left, nothing=span)
 dims = [5, 20, 100] if paper else [5]
 larger = phase.regressions(1000, dims, [0.01, 0.1, 0.33], many, rng)
 ledger.record("beyond.phase.transfer", phase.transferred(needed, 400, larger, 1000))
-ledger.record("beyond.phase.seconds", time.process_time() - started)
 
 # %% [markdown]
 # The map carries over: in data sets of {given}`1000` rows the rung that it names for the same ratios misses at most a tenth of the
@@ -97,7 +94,7 @@ ledger.record_table("beyond.phase.series", line.loc[40], nothing=1.0)
 
 # %%
 sizes = [400, 1600, 6400] if paper else [400, 1600]
-both = tree_jackknife.study(sizes, [1, 4, 16], 10, 20 if paper else 3, rng)
+both = phase.study(sizes, [1, 4, 16], 10, 20 if paper else 3, rng)
 medians = both.groupby(["folds", "n", "way"], sort=False).median()
 medians.unstack("n")
 
@@ -120,10 +117,11 @@ figures.save(fig, "tree_jackknife")
 
 # %% tags=["remove-cell"]
 for folds, id in (("n", "beyond.tree_ij"), ("10", "beyond.tree_ij.ten")):
-    last = tree_jackknife.largest(both, folds)
+    last = phase.largest(both, folds)
     ledger.record_draws(f"{id}.error", last["error"], baseline=last["tree"])
     ledger.record_draws(f"{id}.tree", last["tree"], baseline=last["none"])
-    ledger.record_draws(f"{id}.price", last["price"])
+
+ledger.record_draws("beyond.tree_ij.price", phase.largest(both, "n")["price"])
 
 # %% [markdown]
 # Leave-one-out of the largest data sets: the jackknife is {value}`beyond.tree_ij.error | .0e` standard errors from exact folds,

@@ -20,7 +20,7 @@ BOOK = sorted([*(ROOT / "book" / "acvbook").rglob("*.py"), *(ROOT / "notebooks")
 # A unit may import from the rows above its own, and from itself; units of one row do not see each
 # other. `acvlib/__init__.py` alone, which hands names on, stands outside.
 ROWS = [
-    {"checks", "extras"},
+    {"checks"},
     {"declared"},
     {"folds", "weighting", "parallel", "scores"},
     {"model", "trials", "solvers.inverse"},
@@ -37,8 +37,8 @@ ROWS = [
 ]
 BESIDE = {"adapters", "beyond", "rows", "sklearn"}  # folders without which the core works
 APART = {
-    "treecv": {"checks", "declared", "extras", "folds", "parallel", "scores", "treecv"},
-    "rows": {"checks", "declared", "extras", "parallel", "rows", "treecv"},
+    "treecv": {"checks", "declared", "folds", "parallel", "scores", "treecv"},
+    "rows": {"checks", "declared", "parallel", "rows", "treecv"},
 }
 # Extras: imported in the function that uses them.
 EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "pyarrow"}

@@ -10,7 +10,7 @@ import pytest
 from check_release import faults
 
 import acvlib as acv
-from acvlib.extras import require
+from acvlib.checks import require
 
 ROOT = Path(__file__).parent.parent
 WITHOUT = """

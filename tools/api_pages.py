@@ -10,16 +10,14 @@ PAGES = tomllib.loads(Path("book/api.toml").read_text("utf-8"))
 
 
 def write(target):
-    """Write all pages into `target`, and list them on its page api.md."""
+    """Write all pages into `target`; returns the list of them for its page api.md."""
     sections = []
     for name, page in PAGES.items():
         (target / f"{name}.md").write_text(text(page), "utf-8")
         places = [place for entry in page["entries"] for place in places_of(entry)]
         links = ", ".join(f"{{py:obj}}`{place.rpartition('.')[2]} <{place}>`" for place in places)
         sections.append(f"## [{page['title']}]({name}.md)\n\n{page['about']}\n\n{links}\n")
-    overview = target / "api.md"
-    contents = overview.read_text("utf-8").replace("<!-- api -->", "\n".join(sections))
-    overview.write_text(contents, "utf-8")
+    return "\n".join(sections)
 
 
 def text(page):
@@ -36,10 +34,9 @@ def directive(place):
     """The directive that shows one function, class or exception, and the chapters that use it."""
     module, _, name = place.rpartition(".")
     thing = getattr(importlib.import_module(module), name)
-    kind, members = "function", ""
-    if inspect.isclass(thing):
-        kind = "exception" if issubclass(thing, BaseException) else "class"
-        members = "   :members:\n"
+    members = "   :members:\n" if inspect.isclass(thing) else ""
+    is_error = members and issubclass(thing, BaseException)
+    kind = "exception" if is_error else "class" if members else "function"
     return f".. auto{kind}:: {place}\n{members}\n.. autolink-examples:: {place}\n"
 
 
@@ -56,7 +53,6 @@ def public(module):
     """
     names = getattr(module, "__all__", [name for name in vars(module) if name[0] != "_"])
     top = module.__name__.partition(".")[0] if hasattr(module, "__all__") else module.__name__
-    things = {name: getattr(module, name) for name in names}
-    homes = {name: getattr(thing, "__module__", None) or "" for name, thing in things.items()}
+    homes = {name: getattr(getattr(module, name), "__module__", None) or "" for name in names}
     own = re.compile(rf"{top}\b")
-    return [name for name in names if callable(things[name]) and own.match(homes[name])]
+    return [name for name in names if callable(getattr(module, name)) and own.match(homes[name])]

@@ -37,21 +37,17 @@ def main(folder, target):
         path.stem: chapters.numbers_of(Path("notebooks", f"{path.stem}.py"), folder)
         for path in sorted(target.glob("*.ipynb"))
     }
-    board = target / "scoreboard.md"
-    page = board.read_text("utf-8").replace("<!-- scoreboard -->", scoreboard.page(records, runs))
-    board.write_text(page, "utf-8")
-    api_pages.write(target)
-    benchmarks_page.write(target)
-    index = target / "index.md"
-    text = index.read_text("utf-8")
+    parts = {"scoreboard": scoreboard.page(records, runs)}
+    parts |= {"api": api_pages.write(target), "benchmarks": benchmarks_page.write(target)}
     for path in ("papers", "use"):
-        table = chapters.contents(target, folder, records, path)
-        text = text.replace(f"<!-- chapters: {path} -->", table)
-    index.write_text(text, "utf-8")
+        parts[f"chapters: {path}"] = chapters.contents(target, folder, records, path)
     leave_out_missing(target)
     recorded = {record["id"]: record for record in records}
     for path in target.glob("*.md"):
-        path.write_text(prose.fill(path.read_text("utf-8"), recorded, claims), "utf-8")
+        text = path.read_text("utf-8")
+        for name, part in parts.items():
+            text = text.replace(f"<!-- {name} -->", part)
+        path.write_text(prose.fill(text, recorded, claims), "utf-8")
     for path in target.glob("*.ipynb"):
         chapter = make_chapter(path, folder, records)
         for cell in chapter["cells"]:

@@ -22,38 +22,22 @@ PEERS = {
     "SciPy": "trust-ncg with|splu",
 }
 NO_RATIO = re.compile("difference|a refit by")
-NONE = """
-No run is recorded yet: `make bench` runs the benchmarks, `make publish-bench` keeps their records.
-"""
-FIGURE = """
-```{figure} figures/benchmarks.svg
-:name: fig-benchmarks
-:alt: A row of dots for each peer on a logarithmic axis; nearly all lie left of the line at 1.
-
-Our seconds over those of what a user would run instead, whose time is 1: a dot for each job, best
-peer first. Crosses are jobs that miss what we promise. Look for dots on the right of the line.
-```
-"""
 
 
 def write(target):
-    """Write the page and its figure into `target`."""
+    """Draw the figure into `target`; returns the text of the page below it."""
     records = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
-    whole = target / "benchmarks.md"
-    filled = whole.read_text("utf-8").replace("<!-- benchmarks -->", page(records))
-    whole.write_text(filled, "utf-8")
     if records:
         draw(beside_peers(records), target)
+    return page(records)
 
 
 def page(records):
     """MyST text of the whole page."""
-    if not records:
-        return NONE
     limited = [r for record in records.values() for r in record["rows"] if r["limit"] is not None]
     met = sum(row["met"] for row in limited)
     promises = f"\n## What we promise ourselves\n{met} of {len(limited)} limits are met.\n"
-    return "\n".join([FIGURE, promises, *(section(*item) for item in records.items())])
+    return "\n".join([promises, *(section(*item) for item in records.items())])
 
 
 def section(name, record):
@@ -62,11 +46,8 @@ def section(name, record):
     where = "{date}, commit `{commit}`, {processor}, {cores} cores, Python {python}."
     lines = ["| what | value | limit |", "| --- | --- | --- |"]
     for row in record["rows"]:
-        limit = ""
-        if row["limit"] is not None:
-            sign = "≥" if row["at_least"] else "≤"
-            verdict = "met" if row["met"] else "**missed**"
-            limit = f"{verdict}: {sign} {plain(row['limit'])}"
+        sign, verdict = "≥" if row["at_least"] else "≤", "met" if row["met"] else "**missed**"
+        limit = "" if row["limit"] is None else f"{verdict}: {sign} {plain(row['limit'])}"
         lines.append(f"| {row['name']} | {plain(row['value'])} | {limit} |")
     text = "\n\n".join([about, "\n".join(lines), where.format_map(record)])
     return f":::{{dropdown}} `benchmarks/{name}.py`\n{text}\n:::\n"

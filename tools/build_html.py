@@ -1,4 +1,4 @@
-"""build_html.py SOURCE HTML: build the book beside HTML, and put it there once it is whole."""
+"""build_html.py SOURCE HTML: build the book, and put it there once it is whole."""
 
 import re
 import shutil
@@ -67,12 +67,10 @@ def main(source, html):
         built = Path(folder, "_build", "html")
         script = built / "_static/scripts/fontawesome.js"
         draw = icons(script.read_text("utf-8"))
-        texts = {path.name: path.read_text("utf-8") for path in built.glob("*.html")}
-        pages = {name: finished(text, draw) for name, text in texts.items()}
+        for page in built.glob("*.html"):
+            page.write_text(finished(page.read_text("utf-8"), draw), "utf-8")
         for unused in script.parent.glob("fontawesome*"):
             unused.unlink()
-        for name, text in pages.items():
-            (built / name).write_text(text, "utf-8")
         shutil.rmtree(html, ignore_errors=True)
         Path(html).parent.mkdir(exist_ok=True)
         built.rename(html)

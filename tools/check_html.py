@@ -3,10 +3,8 @@ reader offline would, on a wide screen and on a phone.
 
 A page passes when it loads without a console error, asks for nothing outside FOLDER, is painted in
 1.5 s and reads at most 3 MB, shows its formulas, cuts nothing off, has badges that lead to a place
-that is there, and when axe finds no barrier that is more than minor. No text of a
-figure may be smaller than 10 px on a wide screen or reach beyond it, and the search must find
-"jackknife".
-Needs Debian's chromium and chromium-driver; where they are absent the check says so and is skipped.
+that is there, and when axe finds no barrier that is more than minor. No text of a figure may be
+smaller than 10 px on a wide screen or reach beyond it, and the search must find "jackknife".
 """
 
 import hashlib
@@ -35,7 +33,10 @@ SMALLEST = 10.0  # pixels of the text of a figure
 
 
 def browser():
-    """A headless Chromium that logs its console and its network requests."""
+    """A headless Chromium that logs its console and its network requests; ends where is none."""
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        print("skipped: it needs Debian's chromium and chromium-driver")
+        sys.exit()
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     for option in OPTIONS.split():
@@ -146,9 +147,6 @@ def axe_script():
 
 
 def main(folder):
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        print("browser check skipped: it needs Debian's chromium and chromium-driver")
-        return
     folder = Path(folder).resolve()
     site, names = f"{folder.as_uri()}/", {path.name for path in folder.glob("*.html")}
     pages = sorted(names - {"404.html"})  # which a server alone shows: its addresses are absolute

@@ -11,18 +11,16 @@ import acvlib
 
 def faults(version, changelog, citation, archive, tags):
     """What does not agree with `version`, one sentence each; all but the last two are texts."""
-    found = []
-    if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", changelog, re.M):
-        found.append(f"CHANGELOG.md has no heading '## {version} (year-month-day)'")
-    if not re.search(rf"^version: {re.escape(version)}$", citation, re.M):
-        found.append(f"CITATION.cff has another version than {version}")
-    if not re.search(r"^date-released: ", citation, re.M):
-        found.append("CITATION.cff has no date-released")
-    if "version" in archive:
-        found.append(".zenodo.json names a version; the archive takes it from the tag")
-    if tags and f"v{version}" not in tags:
-        found.append(f"this commit is tagged {', '.join(tags)}, not v{version}")
-    return found
+    heading = rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)"
+    cited = [line.split(": ")[0] for line in citation.splitlines()]
+    agrees = {
+        f"CHANGELOG.md has no '## {version} (year-month-day)'": re.search(heading, changelog, re.M),
+        f"CITATION.cff is not of {version}": f"version: {version}" in citation.splitlines(),
+        "CITATION.cff has no date-released": "date-released" in cited,
+        ".zenodo.json names a version; the archive takes it from the tag": "version" not in archive,
+        f"this commit's tag {tags} is not v{version}": not tags or f"v{version}" in tags,
+    }
+    return [fault for fault, holds in agrees.items() if not holds]
 
 
 def main():

@@ -36,13 +36,11 @@ def main(name, folder, published):
         sys.exit("\n".join([f"{name}: not published", *weak]))
     with Path("build/.publish").open("w") as held, tempfile.TemporaryDirectory(dir=folder) as place:
         fcntl.flock(held, fcntl.LOCK_EX)  # two chapters may end at once
-        for file in run["files"]:
-            if folder / file != part:
-                Path(place, file).parent.mkdir(exist_ok=True)
-                shutil.copy(folder / file, Path(place, file))
+        for file in {*run["files"]} - {f"ledger/{name}.json"}:
+            Path(place, file).parent.mkdir(exist_ok=True)
+            shutil.copy(folder / file, Path(place, file))
         path = published / "ledger.json"
-        old = ledger.read(path) if path.exists() else []
-        kept = [r for r in old if r["notebook"] != name]
+        kept = [r for r in ledger.read(path) if r["notebook"] != name]
         ledger.write(path, ledger.judged([*kept, *records]))
         origin.deliver(Path(place), published, name, run)
     print(f"{name}: published")

@@ -1,8 +1,7 @@
 """run_notebook.py NOTEBOOK.py FOLDER: execute a notebook at the scale FOLDER is named after.
 
 FOLDER receives NAME.ipynb, figures/, ledger/NAME.json and runs/NAME.json once the whole notebook
-has run, and nothing before. The last says what the run took, which files it made, so that the next
-one removes what it no longer makes, and its origin (`acvbook.origin`).
+has run, and nothing before. The last says what the run took, which files it made, and its origin.
 """
 
 import json
@@ -57,9 +56,9 @@ def run(notebook, folder):
         seen = json.loads((staging / origin.SEEN).read_text("utf-8"))
         (staging / origin.SEEN).unlink()
         kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        record = origin.origin(notebook, seen, started, commit)
-        record |= {"minutes": round((time.time() - started) / 60.0, 1)}
-        record |= {"gigabytes": round(kilobytes / 1e6, 1)}
+        cost = {"minutes": round((time.time() - started) / 60.0, 1)}
+        cost |= {"gigabytes": round(kilobytes / 1e6, 1)}
+        record = origin.origin(notebook, seen, started, commit) | cost
         origin.deliver(staging, folder, notebook.stem, record)
 
 

@@ -40,15 +40,15 @@ def first(claims, recorded):
     """The three things to know before any row: what doing nothing meets, what is fast, the data."""
     own = {id: recorded[id] for id in recorded.keys() & claims.keys() if not claims[id].parts}
     judged = {id: r for id, r in own.items() if r["holds"] is not None and not claims[id].is_ours}
-    powers = [record["power"] for record in judged.values() if record["ok"]]
-    measured = [power for power in powers if power is not None]
+    powers = Counter(record["power"] for record in judged.values() if record["ok"])
+    measured = powers[True] + powers[False]
     theirs = sum(record["data"] == "real" for record in judged.values())
     fast = [r["holds"] for id, r in judged.items() if claims[id].unit == SECONDS]
     needless = sum(claims[id].data == "simulated" for id in judged)
     return f"""
 ### Three things to know first
-1. **A good score shows little.** Of {len(measured)} rules of the papers that hold and that doing
-   nothing has a number for, doing nothing meets {measured.count(False)} too: leaving a few sites
+1. **A good score shows little.** Of {measured} rules of the papers that hold and that doing
+   nothing has a number for, doing nothing meets {powers[False]} too: leaving a few sites
    out hardly moves a loss. What it moves are the parameters, and there the steps differ.
 2. **Most of the speed was the refits' slowness.** Of {len(fast)} rules of the papers on ratios of
    seconds, {sum(fast)} hold where refits, too, are compiled, run together and start at the fit.
@@ -66,10 +66,9 @@ def table(text, name):
 
 def origin(records, runs):
     """Scale, seed and versions that the numbers come from, and which chapters are current."""
-    if not records:
-        return "Nothing has been recorded yet.\n"
     settings = sorted({f"scale `{record['scale']}`, seed `{record['seed']}`" for record in records})
-    versions = ", ".join(f"{name} {number}" for name, number in records[0]["versions"].items())
+    pins = records[0]["versions"] if records else {}
+    versions = ", ".join(f"{name} {number}" for name, number in pins.items())
     rows = "".join(f"| []({name}.ipynb) | {words} |\n" for name, words in runs.items())
     head = f"This run: {'; '.join(settings)}. {versions}.\n\n| chapter | its numbers are of |\n"
     return f"{head}| --- | --- |\n{rows}\n"
@@ -92,9 +91,9 @@ def row(claim, recorded):
     """One claim: what must be shown, and the measured half; of its parts, how many doing nothing
     meets, of those that it was measured for.
     """
-    powers = [recorded[id]["power"] for id in claim.parts if id in recorded]
-    powers = [power for power in powers if power is not None]
-    nothing = f"meets {powers.count(False)} of {len(powers)} rules" if powers else ""
+    powers = Counter(recorded[id]["power"] for id in claim.parts if id in recorded)
+    total = powers[True] + powers[False]
+    nothing = f"meets {powers[False]} of {total} rules" if total else ""
     half = cells(claim, recorded.get(claim.id), nothing)
     return f"| {label(claim)} {text(f'{claim.source}. {claim.shows}')} | {half}"
 
@@ -137,15 +136,11 @@ def badge(claim, record):
 def reasons(own, claims, recorded):
     """Why claims do not hold, each reason once, with the ids that it explains."""
     explained: dict[str, list[str]] = {}
-    for claim in own:
-        for id in claim.parts or (claim.id,):
-            if id in recorded and recorded[id]["ok"] is False:
-                explained.setdefault(claims[id].explanation or "Not known.", []).append(id)
-    if not explained:
-        return ""
-    named = {reason: ", ".join(f"`{id}`" for id in ids) for reason, ids in explained.items()}
-    items = "".join(f"- {ids}: {reason}\n" for reason, ids in named.items())
-    return f"\n### What does not hold, and why\n{items}"
+    for id in (id for claim in own for id in claim.parts or (claim.id,)):
+        if recorded.get(id, {}).get("ok") is False:
+            explained.setdefault(claims[id].explanation or "Not known.", []).append(f"`{id}`")
+    items = "".join(f"- {', '.join(ids)}: {reason}\n" for reason, ids in explained.items())
+    return f"\n### What does not hold, and why\n{items}" if items else ""
 
 
 def details(claim, claims, recorded):
@@ -166,10 +161,6 @@ def details(claim, claims, recorded):
 def notes(everything):
     """Why there is no baseline or no chance, and rules that were changed, each once."""
     heads = {"nothing": "No baseline", "fixed": "No draws", "changed": "Rule changed"}
-    lines = [
-        f"- {head}: {note}\n"
-        for name, head in heads.items()
-        for note in dict.fromkeys(getattr(one, name) for one in everything)
-        if note
-    ]
+    found = {(name, getattr(one, name)): None for name in heads for one in everything}
+    lines = [f"- {heads[name]}: {note}\n" for name, note in found if note]
     return "\n" + "".join(lines) if lines else ""

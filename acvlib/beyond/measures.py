@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import require
 from ..declared import declared
-from ..extras import require
 from ..folds import leave_one_out
 from ..folds.folds import Known
 from ..methods.ladder import newton_step

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_whole, in_order_of, real_array
-from ..extras import require
+from ..checks import check_whole, in_order_of, real_array, require
 from ..parallel import pieces
 from ..treecv import Examples as ArrayExamples
 

@@ -23,8 +23,7 @@ from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 from scipy.sparse import issparse
 from scipy.sparse.linalg import aslinearoperator
 
-from ..checks import real_array
-from ..extras import require
+from ..checks import real_array, require
 from ..models.glm import GLM
 
 sklearn = require("sklearn", extra="sklearn")

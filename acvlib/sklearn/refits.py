@@ -14,8 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..check import check_result, refit_unreliable
-from ..checks import real_array, warn
-from ..extras import require
+from ..checks import real_array, require, warn
 from ..fit import fit
 from ..folds import Folds, from_splitter, leave_one_out, pairs_of
 from ..methods import ladder

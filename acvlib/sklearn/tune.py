@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..checks import NotFinite, one_line, warn
+from ..checks import NotFinite, one_line, require, warn
 from ..declared import Is, OneOf, Real, declared
-from ..extras import require
 from ..trials import UnconvergedFit, attempt_each, reasons
+from . import fold_scores
 from .refits import ACTIONS, METHODS, Refits
-from .scoring import fold_scores
 
 base = require("sklearn.base", extra="sklearn")
 exceptions = require("sklearn.exceptions", extra="sklearn")

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 import joblib
 import numpy as np
 
-from ..checks import check_whole
+from ..checks import check_whole, require
 from ..declared import Flag, Is, OneOf, Rng, declared
-from ..extras import require
 from ..folds import Folds
 from ..parallel import spread
 from ..scores import HeldOutLosses

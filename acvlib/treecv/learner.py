@@ -6,8 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..checks import in_order_of, one_line, real_array
-from ..extras import require
+from ..checks import in_order_of, one_line, real_array, require
 from ..folds.folds import as_set
 from ..parallel import pieces
 

@@ -11,9 +11,9 @@ import json
 import os
 import platform
 import subprocess
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -26,17 +26,7 @@ SECONDS = "ratio of seconds"
 PACKAGES = ("numpy", "scipy", "numba", "autograd", "acvlib")
 
 
-@dataclass
-class _Run:
-    """What all records of one notebook share, and the records made so far."""
-
-    notebook: str
-    shared: dict
-    claims: dict
-    records: dict = field(default_factory=dict)
-
-
-_run = None
+_run = None  # the notebook, what all its records share, the claims, and the records so far
 
 
 def begin(notebook, scale, seed):
@@ -44,14 +34,9 @@ def begin(notebook, scale, seed):
     global _run
     if scale not in SCALES:
         raise LedgerError(f"{notebook}: scale = {scale!r} is not {' or '.join(SCALES)}")
-    shared = {
-        "notebook": notebook,
-        "scale": scale,
-        "seed": seed,
-        "commit": commit(),
-        "versions": versions(),
-    }
-    _run = _Run(notebook, shared, load_claims())
+    shared = {"notebook": notebook, "scale": scale, "seed": seed}
+    shared |= {"commit": commit(), "versions": versions()}
+    _run = SimpleNamespace(notebook=notebook, shared=shared, claims=load_claims(), records={})
 
 
 def record(id, value, data=None, seconds=None, baseline=None, draws=1, spread=None):

@@ -38,13 +38,10 @@ def fingerprint(code: str) -> str:
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
         call = node.exc if isinstance(node, ast.Raise) else node
-        if isinstance(call, ast.Call) and (call is not node or _is_warning(call.func)):
+        warns = getattr(getattr(node, "func", None), "attr", "") == "warn"
+        if isinstance(call, ast.Call) and (call is not node or warns):
             call.args = call.args[1:]
     return _short(ast.unparse(tree))
-
-
-def _is_warning(called):
-    return isinstance(called, ast.Attribute) and called.attr == "warn"
 
 
 def _short(text):

@@ -22,6 +22,7 @@ from .claims import Claim, LedgerError, anchor, kind, load_claims, words
 NOT_MEASURED = "(not in this run)"
 _ROLE = re.compile(r"\{(value|verdict|given)\}`([^`]+)`")
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_MAGIC = re.compile(r"^[%!].*$", re.MULTILINE)
 _FIELDS = ("value", "baseline", "low", "high", "draws", "seconds")
 
 # What a numeral may stand in: code, math, links, roles, and the options and heads of directives.
@@ -116,7 +117,7 @@ def cells_of(notebook: Path) -> list:
 def of_chapter(name: str, cells: list, claims: dict[str, Claim]) -> Iterator[str]:
     """What is wrong in the cells of one notebook."""
     own = [claim for claim in claims.values() if claim.notebook == name]
-    code = ast.parse("\n".join(_python(cell) for cell in cells if cell.cell_type == "code"))
+    code = ast.parse(_MAGIC.sub("", "\n".join(c.source for c in cells if c.cell_type == "code")))
     prose = [cell.source for cell in cells if cell.cell_type == "markdown"]
     allowed = literals(code) | numerals_of(own)
     for text in prose:
@@ -129,10 +130,6 @@ def of_chapter(name: str, cells: list, claims: dict[str, Claim]) -> Iterator[str
     judged = {claim.id for claim in claims.values() if claim.must and not claim.parts}
     for id in judged_constants(code, judged):
         yield f"the value of {id} is a constant: no rule can be tested on it"
-
-
-def _python(cell):
-    return "\n".join(line for line in cell.source.splitlines() if not line.startswith(("%", "!")))
 
 
 def _figures(prose, own):
@@ -213,15 +210,8 @@ def _constants(code):
 
 def _constant(node, known):
     """Whether an expression has no part that a run decides."""
-    if isinstance(node, ast.Name):
-        return node.id in known
-    if isinstance(node, ast.Call):
-        plain_call = isinstance(node.func, ast.Name) and node.func.id in ("len", "int", "float")
-        return plain_call and all(_constant(argument, known) for argument in node.args)
-    parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-    return isinstance(node, ast.Constant) or (
-        bool(parts) and all(_constant(part, known) for part in parts)
-    )
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return names <= known | {"len", "int", "float"}
 
 
 def _pattern(node):

@@ -2,51 +2,19 @@
 
 import math
 import re
+import tomllib
+from pathlib import Path
 
 from acvlib.plots import RUNGS
 
-_WORDS = {name: label for name, (label, *_) in RUNGS.items()} | {
-    "acv": "approximate CV",
-    "bfgs": "by BFGS",
-    "cv": "CV",
-    "dim": "dimension",
-    "frozen": "frozen step",
-    "gamma_i": "γ_I",
-    "gamma_p": "γ_P",
-    "ij": "IJ",
-    "iid": "i.i.d.",
-    "k_means": "k-means",
-    "lambda_min": "smallest eigenvalue",
-    "lambda_min_se": "smallest eigenvalue (SE units)",
-    "lapsvm": "LapSVM",
-    "log2(2k)": "log₂ 2k",
-    "loocv_fixed": "leave-one-out, fixed",
-    "loocv_randomized": "leave-one-out, randomized",
-    "lsqsgd": "LSQSGD",
-    "msd": "MSD",
-    "none": "no adjustment",
-    "ns": "Newton step",
-    "pegasos": "PEGASOS",
-    "r_difference": "R of differences",
-    "r_linearised": "R, linearised",
-    "r_loss": "R of losses",
-    "sd": "SD",
-    "se": "SE",
-    "step_se": "step (SE)",
-    "theta": "parameter error (SE)",
-    "theta_error": "parameter error (SE)",
-    "theta_error_max": "largest parameter error (SE)",
-    "theta_max": "largest parameter error (SE)",
-    "train": "training error",
-    "treecv": "TreeCV",
-    "w2a_standin": "w2a, stand-in",
-}
+_NAMES = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+_WORDS = {name: label for name, (label, *_) in RUNGS.items()} | _NAMES
 _TABLE = re.compile(r'<table[^>]*class="dataframe".*?</table>', re.DOTALL)
 _HEADING = re.compile(r"(<th[^>]*>)([^<]+)(?=</th>)")
 _ROW = re.compile(r"<tr[^>]*>.*?</tr>", re.DOTALL)
 _CELL = re.compile(r"(?<=<td>)[^<]*(?=</td>)")
 _DECIMAL = re.compile(r"-?\d*\.\d+(?:e[+-]\d+)?")
-_SHORT = re.compile(r"\b(aic|bfgs|bic|elpd|em|icl|ij|ns|psis|std|theta)\b")
+_SHORT = re.compile(r"\b(aic|bfgs|bic|elpd|em|icl|ij|ns|std|theta)\b")
 _IN_FULL = {"ns": "Newton step", "std": "SD", "theta": "θ"}  # the others are written in capitals
 DIGITS = 3
 WIDE = 7  # columns of numbers from which on a table is set smaller
@@ -58,12 +26,8 @@ def readable(html: str) -> str:
 
 
 def _heading(match):
-    return match[1] + _SHORT.sub(_in_full, words(match[2]))
-
-
-def _in_full(word):
-    """An abbreviation of a name as it is written in prose."""
-    return _IN_FULL.get(word[0], word[0].upper())
+    in_full = _SHORT.sub(lambda word: _IN_FULL.get(word[0], word[0].upper()), words(match[2]))
+    return match[1] + in_full
 
 
 def words(name: str) -> str:

@@ -7,7 +7,7 @@ most radius |x_n|: all constants are computed, none estimated. A penalty is one 
 weight changes.
 """
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,21 +28,14 @@ THIRDS = {
 }
 
 
-@dataclass(frozen=True)
-class Theorem1:
-    """The constants of Definition 3 for one fit, and delta and bound (n_folds,) for each fold.
-
-    c_op: Assumption 2; l_h: Assumption 4, with Delta_theta = radius; c_ij, limit (Delta_delta):
-    Definition 3; bound: Euclidean distance of params, valid where `applies`.
+class Theorem1(NamedTuple):
+    """Delta_delta of Definition 3, and of each fold delta and the bound (n_folds,) on the Euclidean
+    distance of params, valid where it `applies`.
     """
 
-    radius: float
-    c_op: float
-    l_h: float
-    c_ij: float
     limit: float
-    delta: np.ndarray = field(repr=False)
-    bound: np.ndarray = field(repr=False)
+    delta: np.ndarray
+    bound: np.ndarray
 
     @property
     def applies(self) -> np.ndarray:
@@ -70,7 +63,6 @@ class Ball:
         self._length = np.linalg.norm(model.design, axis=1)
         self._total = abs(model.design).sum(axis=1)
         eta = model.design @ params
-        self.radius = radius
         reach = radius * self._length
         self._ends = np.array([eta - reach, eta + reach])
 
@@ -114,25 +106,22 @@ class Ball:
         return self.model.sample_weight * abs(values).max(axis=0)
 
 
-def theorem1(fit, folds, radius=None):
+def theorem1(fit, folds):
     """Bound the error of the infinitesimal jackknife of every fold.
 
-    radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all
-    folds, or 0 where there is none: the theorem then applies to no fold.
+    The ball's radius is the smallest in which the condition on Delta_theta holds for all folds, or
+    0 where there is none: the theorem then applies to no fold.
     """
     model = fit.model
     folds = acv.Folds.of(folds, model)
-    if radius is None:
-        radius = _smallest_radius(model, fit, folds)
+    radius = _smallest_radius(model, fit, folds)
     ball = Ball(model, fit.params, radius)
-    radius = ball.radius
     c_op = ball.c_op()
-    l_h = ball.l_h()
-    c_ij = 1.0 + len(fit.params) * l_h * c_op  # C_w <= 1: weights of 0 and 1
+    c_ij = 1.0 + len(fit.params) * ball.l_h() * c_op  # C_w <= 1: weights of 0 and 1
     limit = min(radius / c_op, 0.5 / (c_ij * c_op))
     delta = ball.deltas(folds)
     bound = 2 * c_op**2 * c_ij * delta**2
-    return Theorem1(radius, c_op, l_h, c_ij, limit, delta, bound)
+    return Theorem1(limit, delta, bound)
 
 
 def _smallest_radius(model, fit, folds):

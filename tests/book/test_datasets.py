@@ -36,7 +36,7 @@ def test_a_part_keeps_what_the_whole_is_of():
     series = datasets.simulate_dodgers(np.random.default_rng(0))
     head = series.head(500)
     assert (len(head), len(head.day), head.sha256) == (500, 500, series.sha256)
-    assert repr(series) == "Dodgers(50,400 five-minute counts, 2,903 missing, simulated)"
+    assert repr(series) == "Dodgers(dodgers: 50,400 five-minute counts, simulated)"
     with pytest.raises(ValueError, match=r"head\(0\) of a series of 50400"):
         series.head(0)
     genes = datasets.simulate_genomics(np.random.default_rng(0), 400)

@@ -16,8 +16,7 @@ from acvbook.neural.batches import (  # noqa: E402
     Vocabulary,
 )
 from acvbook.neural.bilstm_crf import CRFLayer  # noqa: E402
-from acvbook.neural.emissions import score  # noqa: E402
-from acvbook.neural.training import Training, train  # noqa: E402
+from acvbook.neural.training import Training, score, train  # noqa: E402
 
 TINY = Training(
     neural.Sizes(word=6, character=4, filters=4, hidden=5, layers=2), epochs=3, learning_rate=0.01
@@ -72,7 +71,7 @@ def test_words_are_normalised_and_unknown_ones_marked(text):
 
 def test_emissions_are_kept_and_reused(text, tmp_path, monkeypatch):
     first = neural.encoded(text, TINY, folder=tmp_path)
-    monkeypatch.setattr("acvbook.neural.emissions.train", None)  # calling it again would fail
+    monkeypatch.setattr("acvbook.neural.training.train", None)  # calling it again would fail
     again = neural.encoded(text, TINY, folder=tmp_path)
     assert [len(s) for s in first.scores["train"]] == [len(words) for words in text.train.words]
     for a, b in zip(first.scores["test"], again.scores["test"], strict=True):

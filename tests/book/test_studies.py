@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook.studies import glm_errors, glm_rates, gradient_norms
+from acvbook.studies import glm_errors, glm_rates
 from numpy.testing import assert_allclose
 
 import acvlib as acv
@@ -14,9 +14,9 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-@pytest.mark.parametrize("law", gradient_norms.LAWS)
+@pytest.mark.parametrize("law", glm_rates.LAWS)
 def test_laws_have_variance_one_and_the_sub_gaussian_constant_they_name(law):
-    draw, c_squared = gradient_norms.LAWS[law]
+    draw, c_squared = glm_rates.LAWS[law]
     x = draw(rng(), 2_000_000)
     assert_allclose([x.mean(), x.var()], [0.0, 1.0], atol=0.005)
     assert_allclose(np.exp(x**2 / c_squared).mean(), 2.0, rtol=0.03)
@@ -28,7 +28,7 @@ def test_rate_recovers_the_slope_of_every_group():
     table = pd.DataFrame(
         {"law": "a", "dim": np.repeat([2, 3], 3), "n": n, "t": n**-0.5, "scaled_sd": level}
     )
-    assert_allclose(gradient_norms.rate(table), -0.5)
+    assert_allclose(glm_rates.rate(table), -0.5)
 
 
 def test_slopes_recover_a_power_law_in_each_draw():

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook.studies import calibration, self_check
+from acvbook.studies import self_check, traffic
 from numpy.testing import assert_allclose
 
 import acvlib as acv
@@ -22,7 +22,7 @@ def runs():
 def test_an_estimate_is_that_of_the_library(runs):
     model, rungs = runs
     ij, exact = rungs["infinitesimal_jackknife"], rungs["exact"]
-    table = calibration.estimates(exact, ij, 10, 3, np.random.default_rng(5))
+    table = traffic.estimates(exact, ij, 10, 3, np.random.default_rng(5))
     direct = acv.difference_estimate(ij, 10, np.random.default_rng(5))
     assert_allclose(table.loc[0, ["estimate", "se"]].astype(float), direct[:2], rtol=1e-6)
 

@@ -4,13 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from acvbook.datasets import Libsvm
-from acvbook.studies import (
-    general,
-    general_choice,
-    general_identities,
-    general_rates,
-    general_timing,
-)
+from acvbook.studies import general, general_identities, general_rates, general_tables
 from acvbook.studies.general import neighbour_affinity
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -63,7 +57,7 @@ def test_choices_are_the_least_entries_and_their_regret_is_paired():
     index = pd.MultiIndex.from_tuples(pairs, names=["gamma_p", "gamma_i"])
     by_fold = pd.DataFrame([[2.0, 3.0, 4.0], [1.0, 1.0, 1.0], [9.0, 9.0, 9.0]], index)
     criteria = {"exact": by_fold.mean(axis=1), "as_printed": [1.0, 1.5, 2.0]}
-    chosen = general_choice.chosen(pd.DataFrame(criteria, index), by_fold)
+    chosen = general_tables.chosen(pd.DataFrame(criteria, index), by_fold)
     assert chosen.loc["exact"].tolist() == [0.1, 1.0, 0.0, 0.0, 1.0]
     error = 1.0 / np.sqrt(3.0)  # of the differences 1, 2 and 3
     assert_allclose(chosen.loc["as_printed"].tolist(), [0.1, 0.1, 2.0, 2.0 / error, 0.0])
@@ -104,13 +98,13 @@ def test_eq_17_is_the_printed_step_with_another_normaliser():
 
 def test_all_ways_of_table_1_give_the_same_exact_loss():
     data, rng = small()
-    table = general_timing.table1(general.semi_supervised(data, rng), rng, (3, 4), calls=3)
+    table = general_tables.table1(general.semi_supervised(data, rng), rng, (3, 4), calls=3)
     assert table.index.tolist() == [(t, call) for t in (3, 4) for call in range(3)]
     assert table.gap.max() < 1e-6
     assert (table[["cv", "acv", "shared"]] > 0).all(axis=None)
     assert_allclose(table.ratio, table.cv / table.acv)
-    assert general_timing.medians(table).calls.tolist() == [3, 3]
-    one = general_timing.table1(
+    assert general_tables.medians(table).calls.tolist() == [3, 3]
+    one = general_tables.table1(
         general.semi_supervised(data, rng), rng, (4,), calls=1, patience=0.0
     )
     assert one.fits.tolist() == [2]  # a call, and two folds of four

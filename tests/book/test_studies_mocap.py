@@ -5,7 +5,7 @@ on recordings small enough to check by other means.
 import numpy as np
 import pytest
 from acvbook.datasets.mocap import Mocap
-from acvbook.studies import mocap_draws, mocap_fits, mocap_orders
+from acvbook.studies import mocap_fits, mocap_orders
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*indefinite Hessian"
@@ -47,7 +47,7 @@ def studied(split):
 
 
 def test_the_summary_of_a_split(studied):
-    table = mocap_draws.summary(studied)
+    table = mocap_orders.summary(studied)
     rungs, test = studied["AR(0)"].rungs, studied["AR(0)"].test
     exact, none = rungs["exact"], rungs["no_adjustment"]
     ij = rungs["infinitesimal_jackknife"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from acvbook.datasets.dodgers import simulate_dodgers
-from acvbook.studies import counting, traffic, traffic_times
+from acvbook.studies import counting, traffic
 from numpy.testing import assert_allclose
 
 import acvlib as acv
@@ -66,7 +66,7 @@ def test_the_authors_way_finds_the_same_params():
     )
     model = PoissonTraffic(data.counts[-100:], data.day[-100:], prior=prior)
     fit = acv.fit(model)
-    found = traffic_times.authors_way(model, fit, traffic.folds_of("iid", model, 5, 2, rng()))
+    found = counting.authors_way(model, fit, traffic.folds_of("iid", model, 5, 2, rng()))
     assert found["ij_theta"] < 1e-6
     assert found["ns_theta"] < 1e-6
     assert found["theta"] < 0.05 < found["theta_none"]

@@ -15,7 +15,7 @@ from sklearn.model_selection import (
 )
 
 import acvlib as acv
-from acvlib.sklearn import scoring
+from acvlib import sklearn as door
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 4))
@@ -31,9 +31,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", [*scoring.OF_CLASSES, *scoring.OF_NUMBERS])
+@pytest.mark.parametrize("name", [*door.OF_CLASSES, *door.OF_NUMBERS])
 def test_scores_of_all_folds_at_once_equal_the_scorers(name):
-    model, y = CASES["logistic" if name in scoring.OF_CLASSES else "poisson"]
+    model, y = CASES["logistic" if name in door.OF_CLASSES else "poisson"]
     model.fit(X, y)
     cv = ShuffleSplit(6, test_size=0.3, random_state=0)
     theirs = cross_validate(model, X, y, scoring=name, cv=cv)["test_score"]

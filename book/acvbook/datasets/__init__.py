@@ -5,12 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from .areas import Areas
 from .covtype import Covtype, load_covtype, simulate_covtype
 from .dodgers import Dodgers, load_dodgers, simulate_dodgers
 from .faces import Faces, load_att_faces, simulate_att_faces
-from .genomics import Genomics, load_genomics, simulate_genomics
-from .giordano_results import GiordanoResults, load_giordano_results
+from .genomics import (
+    Genomics,
+    GiordanoResults,
+    load_genomics,
+    load_giordano_results,
+    simulate_genomics,
+)
 from .libsvm import SHAPES, Libsvm, load_libsvm, simulate_libsvm
 from .mocap import (
     Mocap,
@@ -23,6 +27,7 @@ from .mocap import (
 from .msd import Msd, load_msd, simulate_msd
 from .philadelphia import (
     MAY_2016,
+    Areas,
     load_philadelphia,
     load_philadelphia_toy,
     simulate_philadelphia,

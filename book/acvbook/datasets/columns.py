@@ -7,6 +7,7 @@ are multiples, quantiles of those that are not zero, and how many distinct value
 from __future__ import annotations
 
 import csv
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +57,12 @@ def columns(table: str) -> dict[str, Column]:
         name: Column(float(zeros), float(step), np.array(quantiles, float), int(distinct or 0))
         for _, name, zeros, step, *quantiles, distinct in rows
     }
+
+
+@cache
+def counts(table: str) -> dict[str, list]:
+    """How many rows of a set have each code, by the name of what is coded: `counts.toml`."""
+    return tomllib.loads(Path(__file__).with_name("counts.toml").read_text("utf-8"))[table]
 
 
 def correlated(

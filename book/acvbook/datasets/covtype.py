@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,19 +10,11 @@ import numpy as np
 from acvlib.treecv import Examples
 
 from . import registry
-from .columns import codes, columns, correlated, one_hot
+from .columns import codes, columns, correlated, counts, one_hot
 
 CANONICAL_FILE = "covtype_397050.csv.gz"
 N_ROWS, N_NUMERIC, N_WILDERNESS, N_SOIL = 397_050, 10, 4, 40
 
-# How many records have each code; soils come in the order of their elevation.
-_COVER = np.array([144926, 193461, 24357, 1856, 6522, 11870, 14058])
-_WILDERNESS = np.array([178314, 20616, 172880, 25240])
-_SOIL = np.array(
-    [2078, 5161, 3214, 8405, 1083, 4495, 69, 124, 798, 22348, 8517, 20498, 11940, 421, 2, 1964]
-    + [2310, 1302, 2729, 6248, 575, 22667, 39530, 14636, 316, 1729, 739, 662, 78799, 20648, 17564]
-    + [35791, 30880, 1078, 1295, 79, 192, 10581, 9520, 6063]
-)
 _COVERS_UPHILL = np.array([4, 3, 6, 5, 2, 1, 7])
 _WILDERNESS_UPHILL = np.array([4, 3, 1, 2])
 
@@ -38,6 +29,7 @@ class Covtype(registry.Rows):
     """
 
     of_rows = ("cover", "X")
+    noun = "records"
     X: np.ndarray
     cover: np.ndarray
     provenance: Literal["real, partial", "simulated"]
@@ -57,9 +49,6 @@ class Covtype(registry.Rows):
         if constant:
             scaled = np.column_stack([scaled, np.ones(len(self))])
         return Examples(scaled, np.where(self.cover == 1, 1.0, -1.0))
-
-    def __repr__(self) -> str:
-        return f"Covtype({len(self):,} records, 54 features, {self.provenance})"
 
 
 def load_covtype() -> Covtype:
@@ -88,16 +77,16 @@ def simulate_covtype(rng: np.random.Generator, n_rows: int = N_ROWS) -> Covtype:
         column.values(z_j) for column, z_j in zip(columns("covtype").values(), z.T, strict=True)
     ]
     height = 0.8 * z[:, :1] + 0.6 * rng.standard_normal((n_rows, 3))
-    cover = _uphill(height[:, 0], _COVER, _COVERS_UPHILL)
-    wilderness = _uphill(height[:, 1], _WILDERNESS, _WILDERNESS_UPHILL)
-    soil = _uphill(height[:, 2], _SOIL, 1 + np.arange(N_SOIL))
+    cover = _uphill(height[:, 0], "cover", _COVERS_UPHILL)
+    wilderness = _uphill(height[:, 1], "wilderness", _WILDERNESS_UPHILL)
+    soil = _uphill(height[:, 2], "soil", 1 + np.arange(N_SOIL))
     X = _features(np.column_stack(numeric), wilderness, soil)
-    return Covtype(X, cover, "simulated", hashlib.sha256(X.tobytes() + cover.tobytes()).hexdigest())
+    return Covtype(X, cover, "simulated", registry.checksum(X, cover))
 
 
-def _uphill(height, counts, order):
+def _uphill(height, name, order):
     """Codes (n,) that lie in this order one above the other, as often as in the real set."""
-    return order[codes(height, counts[order - 1] / N_ROWS)]
+    return order[codes(height, np.array(counts("covtype")[name])[order - 1] / N_ROWS)]
 
 
 def _features(numeric, wilderness, soil):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -29,7 +28,7 @@ _EXCESS_SHAPE, _EXCESS_RATE = 4.0, 4.0 / 14.0  # NegBin(a, b/(1 + b)): mean a/b 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dodgers:
+class Dodgers(registry.Rows):
     """A series of T five-minute car counts.
 
     counts: (T,) int64, cars; -1 where missing. timestamp: (T,) datetime64[m], local time. in_game:
@@ -37,6 +36,8 @@ class Dodgers:
     file, also after `head`; of the counts' bytes if simulated.
     """
 
+    of_rows = ("counts", "timestamp", "in_game")
+    noun = "five-minute counts"
     counts: np.ndarray
     timestamp: np.ndarray
     in_game: np.ndarray
@@ -58,26 +59,12 @@ class Dodgers:
         """The first n rows, of the same provenance and sha256; ValueError unless 1 <= n <= T."""
         if not 1 <= n <= len(self):
             raise ValueError(f"head({n}) of a series of {len(self)} rows")
-        return replace(
-            self, counts=self.counts[:n], timestamp=self.timestamp[:n], in_game=self.in_game[:n]
-        )
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def __repr__(self) -> str:
-        missing = np.count_nonzero(~self.observed)
-        return f"Dodgers({len(self):,} five-minute counts, {missing:,} missing, {self.provenance})"
+        return self.take(slice(n))
 
 
 def day_of_week(timestamp: np.ndarray) -> np.ndarray:
     """Day of the week of each datetime64, 0 = Sunday."""
     return (timestamp.astype("datetime64[D]").astype(np.int64) + 4) % 7  # 1970-01-01 was a Thursday
-
-
-def counts_sha256(counts: np.ndarray) -> str:
-    """The sha256 of counts as little-endian 64-bit integers."""
-    return hashlib.sha256(np.asarray(counts, "<i8").tobytes()).hexdigest()
 
 
 def load_dodgers() -> Dodgers:
@@ -108,7 +95,7 @@ def simulate_dodgers(rng: np.random.Generator) -> Dodgers:
     counts = rng.poisson(_rates(day_of_week(timestamp))) + leaving * excess
     counts[_simulate_missing(rng)] = MISSING
     return Dodgers(
-        counts, timestamp, in_game & (counts != MISSING), "simulated", counts_sha256(counts)
+        counts, timestamp, in_game & (counts != MISSING), "simulated", registry.checksum(counts)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -21,6 +20,7 @@ class Faces(registry.Rows):
     """images (n, height, width) float64 in [0, 1]; person (n,) int64."""
 
     of_rows = ("person", "images")
+    noun = "images"
     images: np.ndarray
     person: np.ndarray
     provenance: Literal["real", "simulated"]
@@ -36,11 +36,6 @@ class Faces(registry.Rows):
             raise ValueError(f"factor = {factor} does not divide {height} x {width}")
         blocks = self.images.reshape(n, height // factor, factor, width // factor, factor)
         return replace(self, images=blocks.mean(axis=(2, 4)))
-
-    def __repr__(self) -> str:
-        size = "{} x {}".format(*self.images.shape[1:])
-        people = len(set(self.person))
-        return f"Faces({len(self)} images of {people} people, {size}, {self.provenance})"
 
 
 def load_att_faces() -> Faces:
@@ -67,4 +62,4 @@ def simulate_att_faces(rng: np.random.Generator) -> Faces:
     images = rows.T @ waves @ columns + 0.3 * rng.standard_normal((len(waves), HEIGHT, WIDTH))
     images = np.clip(112 + 12 * images, 0, 255).round() / 255.0
     person = np.repeat(np.arange(N_PEOPLE), N_IMAGES)
-    return Faces(images, person, "simulated", hashlib.sha256(images.tobytes()).hexdigest())
+    return Faces(images, person, "simulated", registry.checksum(images))

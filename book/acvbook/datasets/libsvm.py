@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from . import registry
-from .columns import codes, columns, correlated, one_hot, response
-
-# How many rows have each of 123 ones, in 14 groups of which a row has one at most.
-_A9A = (
-    (6411, 5877, 6830, 6381, 7062),
-    (22696, 2541, 1116, 960, 2093, 1298, 14, 7),
-    (6511, 6513, 6512, 6512, 6513),
-    (5355, 7291, 1175, 10501, 576, 1067, 1382, 514, 646, 433, 1723, 168, 933, 413, 333, 51),
-    (4253, 10501, 7291, 2449, 8067),
-    (14976, 4443, 10683, 1025, 993, 418, 23),
-    (928, 4099, 3295, 3650, 4066, 4140, 1370, 2002, 3770, 994, 1597, 149, 649, 9),
-    (1568, 5068, 13193, 8305, 981, 3446),
-    (27816, 1039, 311, 271, 3124),
-    (10771, 21790),
-    (29849, 2712),
-    (31042, 1519),
-    (5583, 2180, 15217, 2573, 7008),
-    (29170, 19, 90, 114, 121, 137, 14, 100, 62, 29, 80, 75, 95, 43, 13, 198, 73, 60, 81, 67, 643)
-    + (37, 24, 29, 70, 18, 28, 51, 44, 59, 13, 64, 34, 12, 18, 16, 106, 19, 31, 20, 1),
-)
-# The shares of rows that have each of 300 words: of the rarest word, of that at a tenth, ...
-_W2A = [0, 0.0006, 0.0017, 0.002, 0.0049, 0.0222, 0.0318, 0.0465, 0.0707, 0.1067, 0.3467]
-
-
-_WORDS = tuple(np.interp(np.arange(300), np.linspace(0, 299, 11), _W2A)[:, None])
+from .columns import codes, columns, correlated, counts, one_hot, response
 
 
 class Shape(NamedTuple):
@@ -50,12 +25,16 @@ class Shape(NamedTuple):
     common: float = 0.0
 
 
+_WORDS = np.interp(np.arange(300), np.linspace(0, 299, 11), counts("libsvm")["w2a"])[:, None]
+_ONES = tuple(np.array(group) / 32_561 for group in counts("libsvm")["a9a"])
 SHAPES = {
     "abalone": Shape(4177, 8),
     "cpusmall": Shape(8192, 12),
     "svmguide3": Shape(1243, 21, 296),
-    "w2a_standin": Shape(3470, 300, 107, _WORDS, 0.3),
-    "a9a": Shape(32_561, 123, 7841, tuple(np.array(group) / 32_561 for group in _A9A)),
+    "w2a_standin": Shape(3470, 300, 107, tuple(_WORDS), 0.3),
+    "a9a": Shape(
+        32_561, 123, 7841, tuple(np.array(group) / 32_561 for group in counts("libsvm")["a9a"])
+    ),
 }
 
 
@@ -78,10 +57,6 @@ class Libsvm(registry.Rows):
         """Each feature mapped to [-1, 1], as in LIBSVM's scaled files; 0 if it does not vary."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return (2.0 * self.X - low - high) / np.where(high > low, high - low, 1.0)
-
-    def __repr__(self) -> str:
-        size = f"{len(self):,} rows, {self.X.shape[1]} features"
-        return f"Libsvm({self.name}: {size}, {self.provenance})"
 
 
 def load_libsvm(name: str) -> Libsvm:
@@ -116,4 +91,4 @@ def simulate_libsvm(name: str, rng: np.random.Generator) -> Libsvm:
     else:
         *_, last = columns(name).values()
         y = last.values(score)
-    return Libsvm(name, X, y, "simulated", hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest())
+    return Libsvm(name, X, y, "simulated", registry.checksum(X, y))

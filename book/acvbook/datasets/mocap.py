@@ -4,7 +4,6 @@ and a simulator of their shape.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -26,7 +25,7 @@ _N_MOVES, _DAMPING, _NOISE = 12, 0.95, 0.18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mocap:
+class Mocap(registry.Shown):
     """N recordings of 12 channels: angles in degrees, root.ty in the recorder's unit,
     each centred per recording.
 
@@ -34,6 +33,8 @@ class Mocap:
     frames, also after `scaled` and `take`; of the frames' bytes if simulated.
     """
 
+    of_rows = ("sequences",)
+    noun = "sequences"
     sequences: list
     rate: int
     provenance: Literal["real", "simulated"]
@@ -57,14 +58,6 @@ class Mocap:
             n_sequences = len((reference or self).sequences)
             raise ValueError(f"{flat}: constant in all {n_sequences} sequences, cannot be scaled")
         return replace(self, sequences=[sequence / deviation for sequence in self.sequences])
-
-    def __len__(self) -> int:
-        return len(self.sequences)
-
-    def __repr__(self) -> str:
-        frames = sum(map(len, self.sequences))
-        size = f"{len(self)} sequences, {frames:,} frames at {self.rate} a second"
-        return f"Mocap({size}, {self.provenance})"
 
 
 def load_mocap(rate: int = 30) -> Mocap:
@@ -120,8 +113,7 @@ def _simulated(rng, lengths, rate):
     poses = rng.normal(0.0, 1.3, (_N_MOVES, len(CHANNELS)))
     turns = np.array([_rotation(rng) for _ in range(_N_MOVES)])
     sequences = [_recording(rng, poses, turns, length).round(3) for length in lengths]
-    digest = hashlib.sha256(np.concatenate(sequences).tobytes()).hexdigest()
-    return Mocap(sequences, rate, "simulated", digest)
+    return Mocap(sequences, rate, "simulated", registry.checksum(*sequences))
 
 
 def _rotation(rng):

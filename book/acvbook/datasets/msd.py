@@ -2,13 +2,13 @@
 
 No full copy of YearPredictionMSD could be had. The stand-in is a Gaussian copula: the year and the
 first 12 features have the published quantiles of the full set (`columns.csv`). The correlation and
-the other 78 features are those of the real rows where they are found, and rough where not. Either
-way, what is computed from it is labelled simulated.
+the other 78 features are those of the real rows where they are found. Where not, these have rough
+quantiles: of medians of 12 variances, and of geometric means of two of them. Either way, what is
+computed from it is labelled simulated.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -28,12 +28,6 @@ N_ROWS, N_FEATURES = 463_715, 90
 FIRST_YEAR, LAST_YEAR = 1922, 2011
 SHRINKAGE = 0.05  # of the correlation of 91 columns, of 1,176 rows, towards independence
 
-# Without the real rows: the medians of the 12 variances of timbre, and what 66 covariances come to
-# on the scale of the geometric mean of two such.
-_VARIANCE = np.array([27.0, 1975, 1700, 1341, 787, 829, 539, 462, 345, 302, 269, 260])
-_VARIANCE_QUANTILES = np.array([0.15, 0.4, 0.7, 1.0, 1.45, 2.6, 9.0])
-_COVARIANCE_QUANTILES = np.array([-2.5, -0.45, -0.12, 0.0, 0.14, 0.5, 3.0])
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Msd(registry.Rows):
@@ -44,6 +38,7 @@ class Msd(registry.Rows):
     """
 
     of_rows = ("year", "X")
+    noun = "songs"
     X: np.ndarray
     year: np.ndarray
     provenance: Literal["real, partial", "simulated"]
@@ -64,9 +59,6 @@ class Msd(registry.Rows):
             raise ValueError(f"scaling = {scaling!r}: must be unit_variance, centred or unit_rows")
         shift = self.X.mean(axis=0) if scaling == "centred" else 0.0
         return Examples((self.X - shift) / self.X.std(axis=0), self.target())
-
-    def __repr__(self) -> str:
-        return f"Msd({len(self):,} songs, {N_FEATURES} features, {self.provenance})"
 
 
 def load_msd() -> Msd:
@@ -89,7 +81,8 @@ def simulate_msd(rng: np.random.Generator, n_rows: int = N_ROWS) -> Msd:
     except registry.DataNotFound:
         _log.warning("msd: SIMULATED songs without the real rows' correlation, as there are none")
         features = correlated(rng, n_rows, N_FEATURES)
-        z, covariances = np.column_stack([response(rng, features), features]), _rough()
+        z = np.column_stack([response(rng, features), features])
+        covariances = columns("msd_rough").values()
     else:
         table = np.column_stack([real.year, real.X])
         z = rng.standard_normal((n_rows, N_FEATURES + 1)) @ _cholesky(table).T
@@ -100,7 +93,7 @@ def simulate_msd(rng: np.random.Generator, n_rows: int = N_ROWS) -> Msd:
     laws = [*columns("msd").values(), *covariances]
     year, *X = [law.values(scores) for law, scores in zip(laws, z.T, strict=True)]
     X = np.column_stack(X)
-    return Msd(X, year, "simulated", hashlib.sha256(X.tobytes() + year.tobytes()).hexdigest())
+    return Msd(X, year, "simulated", registry.checksum(X, year))
 
 
 def _cholesky(table):
@@ -109,11 +102,3 @@ def _cholesky(table):
 
     z = ndtri((rankdata(table, axis=0) - 0.5) / len(table))
     return np.linalg.cholesky((1 - SHRINKAGE) * np.corrcoef(z.T) + SHRINKAGE * np.eye(z.shape[1]))
-
-
-def _rough():
-    """12 variances, then covariances of timbres one apart, two apart, and so on."""
-    scales = [np.sqrt(_VARIANCE[apart:] * _VARIANCE[: 12 - apart]) for apart in range(1, 12)]
-    variances = np.outer(_VARIANCE, _VARIANCE_QUANTILES)
-    covariances = np.outer(np.concatenate(scales), _COVARIANCE_QUANTILES)
-    return [Column(0.0, 1e-5, quantiles) for quantiles in (*variances, *covariances)]

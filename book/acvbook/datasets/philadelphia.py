@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from . import registry
-from .areas import Areas, outlines_of
-from .dodgers import counts_sha256
 
 # The paper's own month, May 2015, is not to be had.
 JUNE_2015, MAY_2016 = "violent_2015_06", "violent_2016_05"
@@ -39,10 +39,18 @@ def load_philadelphia(column: str = JUNE_2015) -> Areas:
     neighbours = registry.find("philadelphia", "edges.csv")
     edges = pd.read_csv(neighbours)[["i", "j"]].to_numpy(np.int64)
     tracts_map = registry.find("philadelphia", "tracts_2010.geojson")
-    outlines = outlines_of(json.loads(tracts_map.read_text("utf-8"))["features"])
+    features = json.loads(tracts_map.read_text("utf-8"))["features"]
+    outlines = [_rings(tract["geometry"]) for tract in features]
     counts = table[column].to_numpy(np.int64)
     sha256, name = _sha256(tracts, neighbours), f"philadelphia, {column}"
     return Areas(counts, edges, "real", sha256, name, outlines, True)
+
+
+def _rings(geometry):
+    """The closed rings (p, 2) of one or several polygons."""
+    several = geometry["type"] == "MultiPolygon"
+    polygons = geometry["coordinates"] if several else [geometry["coordinates"]]
+    return [np.array(ring, float)[:, :2] for polygon in polygons for ring in polygon]
 
 
 def load_philadelphia_toy() -> Areas:
@@ -70,7 +78,7 @@ def simulate_philadelphia(rng: np.random.Generator) -> Areas:
     classes = _gibbs(edges, len(outlines), rng)
     counts = rng.poisson(_RATES[classes])
     return Areas(
-        counts, edges, "simulated", counts_sha256(counts), "philadelphia, simulated", outlines
+        counts, edges, "simulated", registry.checksum(counts), "philadelphia, simulated", outlines
     )
 
 
@@ -78,7 +86,7 @@ def simulate_toy(rng: np.random.Generator) -> Areas:
     """A stand-in for the authors' 21 areas: 7 x 3 cells, at the level of their counts."""
     outlines, edges = hexagons(7, 3)
     counts = rng.poisson(np.where(_gibbs(edges, 21, rng) == 1, 72, 28))
-    return Areas(counts, edges, "simulated", counts_sha256(counts), "toy, simulated", outlines)
+    return Areas(counts, edges, "simulated", registry.checksum(counts), "toy, simulated", outlines)
 
 
 def hexagons(rows: int, columns: int) -> tuple[list, np.ndarray]:
@@ -108,3 +116,35 @@ def _sha256(*paths):
     """One checksum of several files."""
     together = "".join(map(registry.file_sha256, paths))
     return hashlib.sha256(together.encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Areas(registry.Shown):
+    """n areas with counts, neighbours and, for a map, outlines.
+
+    Parameters
+    ----------
+    counts : (n,) int64
+    edges : (m, 2) int64, neighbours, each pair once
+    sha256 : of the files, or of simulated counts
+    outlines : for each area its rings (p, 2), of longitude and latitude where `in_degrees`, else of
+        x and y; empty where there is no map
+    """
+
+    of_rows = ("counts",)
+    noun = "areas"
+    counts: np.ndarray
+    edges: np.ndarray
+    provenance: Literal["real", "simulated"]
+    sha256: str
+    name: str
+    outlines: list = field(default_factory=list)
+    in_degrees: bool = False
+
+    @property
+    def aspect(self) -> float:
+        """A unit of y over one of x as drawn: degrees of longitude shrink with latitude."""
+        if not self.in_degrees:
+            return 1.0
+        latitudes = np.concatenate([ring[:, 1] for rings in self.outlines for ring in rings])
+        return float(1.0 / np.cos(np.deg2rad(latitudes.mean())))

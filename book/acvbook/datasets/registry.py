@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 _CHECKOUT = Path(__file__).parents[3]
 
 # The sha256 of each file, as "set/file", that this process looked for; None where it was not found.
@@ -47,17 +49,26 @@ class DataSet:
         return f"by hand from {self.source}. {self.by_hand}"
 
 
-class Rows:
-    """A data class whose fields `of_rows` have one entry a row."""
+class Shown:
+    """A data class whose fields `of_rows` have one entry a row; `noun` says what these are."""
 
     of_rows: ClassVar[tuple[str, ...]]
+    noun: ClassVar[str] = "rows"
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.of_rows[0]))
+
+    def __repr__(self) -> str:
+        size = f"{self.name}: {len(self):,} {self.noun}"
+        return f"{type(self).__name__}({size}, {self.provenance})"
+
+
+class Rows(Shown):
+    """One of which any rows can be taken."""
 
     def take(self, rows: Any) -> Self:
         """These rows, in this order, with the provenance and sha256 of the whole."""
         return replace(self, **{name: getattr(self, name)[rows] for name in self.of_rows})
-
-    def __len__(self) -> int:
-        return len(getattr(self, self.of_rows[0]))
 
 
 @cache
@@ -124,6 +135,11 @@ def sha256_here(name: str, file: str) -> str | None:
 def _first_copy(name, file):
     paths = (folder / file for folder in folders(name))
     return next((path for path in paths if path.is_file()), None)
+
+
+def checksum(*arrays: np.ndarray) -> str:
+    """The sha256 of the bytes of arrays, one after another."""
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
 def file_sha256(path: Path) -> str:

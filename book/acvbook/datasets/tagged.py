@@ -117,16 +117,14 @@ def simulate_sentences(rng, n, mean_length, entity_rate, shape=1):
     with a capital, and a tenth of an entity's words are everyday ones, so that a tagger has
     something to learn and cannot learn all of it.
     """
-    books = [_vocabulary(rng, size) for size in (4000, 800, 400, 600, 300)]
+    books = [
+        ["".join(rng.choice(_SYLLABLES, rng.integers(1, 5))) for _ in range(size)]
+        for size in (4000, 800, 400, 600, 300)  # the most frequent word first
+    ]
     drawn = rng.negative_binomial(shape, shape / (shape + mean_length - 1.0), n)
     lengths = np.minimum(1 + drawn, MAX_LENGTH)
     pairs = [_sentence(rng, length, entity_rate, books) for length in lengths]
     return Sentences(tuple(words for words, _ in pairs), tuple(tags for _, tags in pairs))
-
-
-def _vocabulary(rng, size):
-    """`size` words of one to four syllables, the most frequent first."""
-    return ["".join(rng.choice(_SYLLABLES, rng.integers(1, 5))) for _ in range(size)]
 
 
 def _draw(rng, book):

@@ -1,6 +1,8 @@
-"""Regression: estimates beside the test error, bounds and rates."""
+"""Regression: estimates beside the test error, bounds and rates; and genes over time."""
 
-from acvlib.plots import RUNGS
+import numpy as np
+
+from acvlib.plots import RUNGS, Style
 
 from .style import COLOURS, NEW_DATA, lines
 
@@ -29,12 +31,6 @@ def error_differences(ax, ours, authors=None):
     ax.axhline(0.0, color=ESTIMATES["test"].colour, lw=1)
     ax.set_xticks(range(4), ["training\nerror", "IJ", "Newton\nstep", "exact"])
     return ax
-
-
-def estimates_against(ax, table, ylabel, logy=True):
-    """One line for each column that has a name in ESTIMATES, against a logarithmic index."""
-    scales = {"xscale": "log", "yscale": "log" if logy else "linear"}
-    return lines(ax, table, ESTIMATES, ylabel=ylabel, **scales)
 
 
 def rung_errors_against(ax, table):
@@ -73,4 +69,50 @@ def norm_centres(ax, table):
         ax.plot(root[rows.index], root[rows.index] + rows.centre, "o", ms=4, label=law)
     ax.plot([0, root.max()], [0, root.max()], "k--", lw=0.8)
     ax.set(xlabel="square root of D", ylabel="mean gradient norm")
+    return ax
+
+
+TIMES_ESTIMATES = {
+    "train": RUNGS["no_adjustment"]._replace(label="training error"),
+    "ij": RUNGS["infinitesimal_jackknife"],
+    "frozen": RUNGS["frozen_newton"],
+    "ns": RUNGS["newton_step"],
+    "exact": RUNGS["exact"]._replace(label="exact CV, warm start"),
+    "cold": Style("exact CV, cold start", COLOURS[0], "h"),
+    "test": NEW_DATA._replace(label="test genes"),
+}
+
+
+def by_df(ax, table, authors=None):
+    """One line an estimate (column) against df (index), the authors' as hollow marks."""
+    lines(ax, table, TIMES_ESTIMATES, xlabel="degrees of freedom")
+    if authors is not None:
+        lines(ax, authors, TIMES_ESTIMATES, hollow=True)
+    ax.set_xticks(table.index)
+    return ax
+
+
+def changes(ax, table, authors=None):
+    """Boxes over rows of changes from the df before, training (left) and test (right) by df;
+    the authors' as a mark.
+
+    table: columns (estimate, df).
+    """
+    dfs = sorted({df for _, df in table.columns})
+    for shift, name in ((-0.17, "train"), (0.17, "test")):
+        label, colour, _ = TIMES_ESTIMATES[name]
+        places, style = (
+            np.array(dfs) + shift,
+            {"widths": 0.28, "patch_artist": True, "whis": (0, 100)},
+        )
+        boxes = ax.boxplot([table[name, df] for df in dfs], positions=places, **style)
+        for box, median in zip(boxes["boxes"], boxes["medians"], strict=True):
+            box.set(facecolor=colour, alpha=0.6)
+            median.set(color="black")
+        ax.plot([], [], "s", color=colour, alpha=0.6, label=label)
+        if authors is not None:
+            ax.plot(places, authors[name].loc[dfs], "*", ms=9, mfc="white", color="black", zorder=4)
+    ax.axhline(0.0, color="black", lw=0.8)
+    ax.set_xticks(dfs, [f"to {df}" for df in dfs])
+    ax.set(xlabel="step in degrees of freedom", xlim=(min(dfs) - 0.6, max(dfs) + 0.6))
     return ax

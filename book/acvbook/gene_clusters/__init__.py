@@ -14,8 +14,7 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from acvlib.checks import read_only
-from acvlib.extras import require
+from acvlib.checks import read_only, require
 from acvlib.model import ModelDefaults
 
 from .derivatives import GenomicsDerivatives, check_clusters

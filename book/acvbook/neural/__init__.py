@@ -5,6 +5,5 @@ Emission scores leave here as numpy arrays, for `models`.
 
 from .batches import Vocabulary
 from .bilstm_crf import BiLSTMCRF, Sizes
-from .emissions import Emissions, encoded
 from .siamese import Adam, Siamese, train_siamese
-from .training import Training, train
+from .training import Emissions, Training, encoded, train

@@ -13,7 +13,7 @@ from acvlib.parallel import track
 from acvlib.trials import UnconvergedFit
 
 from .. import ledger
-from .ladders import correlation, part, slope
+from .ladders import correlation, slope
 
 RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
 ALL_RUNGS = (*RUNGS, acv.newton_step)
@@ -132,11 +132,6 @@ class LayerStudy(NamedTuple):
     def set_folds(self):
         """The sentences of the first set, as folds."""
         return self.folds[self.draws[0]]
-
-    @property
-    def set_reference(self):
-        """Exact CV of the first set."""
-        return part(self.reference, self.draws[0])
 
 
 def disjoint(n_sites, n_draws, n_folds, rng):

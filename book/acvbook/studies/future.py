@@ -1,4 +1,4 @@
-"""Leave-future-out beside what users run: a refit for each origin, one a week, and PSIS-LFO."""
+"""Leave-future-out beside what users run: a refit for each origin, or one a week."""
 
 import time
 import warnings
@@ -6,22 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from arviz_stats.base import array_stats
 
 import acvlib as acv
 from acvlib.beyond.prefixes import futures
 from acvlib.models import PoissonTraffic
 
-DAY = 288  # five-minute counts
-WEEK = 7 * DAY
-DEGRADED = 0.7  # Pareto k from which on PSIS-LFO refits
+WEEK = 7 * 288  # five-minute counts
 
 
 class Scores(NamedTuple):
-    """Scores of all origins by one scheme: losses (n,), params (n, D) or None, refits, seconds."""
+    """Scores of all origins by one scheme: losses (n,), params (n, D), refits, seconds."""
 
     losses: np.ndarray
-    params: Any
+    params: np.ndarray
     refits: int
     seconds: float
 
@@ -93,62 +90,6 @@ def refitted(series: Series, rows: np.ndarray, at_once: int = 64) -> Scores:
     return Scores(losses, params, len(series.starts), seconds)
 
 
-def psis(series: Series, n_draws: int, rng: np.random.Generator) -> Scores:
-    """The scheme of PSIS-LFO, with draws from Laplace's approximation in place of a sampler's.
-
-    Draws of the params at one origin get weights p(counts since | draw), Pareto-smoothed; where
-    their k exceeds `DEGRADED`, the model is refitted and drawn from anew. A score is the weighted
-    mean of the draws' predictive densities. Source: Bürkner, Gabry and Vehtari (2020).
-    """
-    model, fit, starts = series
-    began = time.perf_counter()
-    losses = np.empty(len(starts))
-    first = 0
-    refits = 0
-    while first < len(starts):
-        draws = _drawn(series, first, n_draws, rng)
-        refits += 1
-        first = _until_degraded(model, starts, first, draws, losses)
-    return Scores(losses, None, refits, time.perf_counter() - began)
-
-
-def _drawn(series, first, n_draws, rng):
-    """Params (n_draws, D) around the refit at one origin."""
-    model, fit, _ = series
-    folds = _folds(series, np.array([first]))
-    mean = acv.exact(fit, folds).params[0]
-    weights = acv.folds.weights(model.n_sites, folds[0])
-    factor = np.linalg.cholesky(np.asarray(acv.derivatives_of(model).hessian(mean, weights)))
-    return mean + np.linalg.solve(factor.T, rng.standard_normal((len(mean), n_draws))).T
-
-
-def _until_degraded(model, starts, first, draws, losses):
-    """Fill losses from the first origin on; returns the first one with too large a k."""
-    past = np.zeros(len(draws))
-    for begin in range(first, len(starts), DAY):
-        rows = np.arange(begin, min(begin + DAY, len(starts)))
-        derivatives = acv.derivatives_of(model)
-        log_p = np.array([futures(derivatives, one, starts[rows]).log_p for one in draws])
-        for row, each in zip(rows, log_p.T, strict=True):
-            log_weights, k = smoothed(past)
-            if k > DEGRADED and row > first:
-                return row
-            losses[row] = -np.logaddexp.reduce(log_weights + each)
-            past = past + each
-    return len(starts)
-
-
-def smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
-    """(log weights that sum to one, Pareto k), by Pareto-smoothing the largest ratios; k is 0 where
-    all are equal. Source: Vehtari et al. (2024).
-    """
-    try:
-        log_weights, k = array_stats.psislw(-log_ratios)
-    except ValueError:  # no tail
-        return log_ratios - np.logaddexp.reduce(log_ratios), 0.0
-    return log_weights, float(k)
-
-
 def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: Scores) -> Any:
     """Errors at some origins, one column a scheme and one row an origin: of losses and of params.
 
@@ -157,9 +98,8 @@ def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: 
     tables = {}
     for name, scores in schemes.items():
         tables["loss", name] = np.abs(scores.losses[rows] - exact.losses)
-        if scores.params is not None:
-            gaps = series.fit.standard_errors_between(scores.params[rows], exact.params)
-            tables["params", name] = gaps
+        gaps = series.fit.standard_errors_between(scores.params[rows], exact.params)
+        tables["params", name] = gaps
     return pd.DataFrame(tables)
 
 
@@ -179,7 +119,6 @@ def by_draw(found: pd.DataFrame, exact: Scores, n_draws: int, rng: np.random.Gen
     draws = []
     for _ in range(n_draws):
         rows = rng.choice(len(found), len(found) // 2, replace=False)
-        middle = found.iloc[rows].median()
-        draws.append(middle)
-        middle.loc["spread"] = np.nanstd(exact.losses[rows])
+        draws.append(found.iloc[rows].median())
+        draws[-1].loc["spread"] = np.nanstd(exact.losses[rows])
     return pd.DataFrame(draws)

@@ -137,21 +137,9 @@ def agreement(model, results):
     return against_exact(results, unit=unit).rename(columns=named)
 
 
-def at(table, gamma_p, gamma_i):
-    """The part of `over_draws` at one (gamma_p, gamma_i); index: draw, rung."""
-    levels = [table.index.get_level_values(name) for name in ("gamma_p", "gamma_i")]
-    rows = (levels[0] == gamma_p) & (levels[1] == gamma_i)
-    return table[rows].droplevel(["gamma_p", "gamma_i"])
-
-
 def medians(table, columns):
     """Median over draws of some columns of `over_draws`, one row a rung."""
     return table.groupby("rung", sort=False)[columns].median()
-
-
-def by_rung(table, column):
-    """A column of `over_draws` at one (gamma_p, gamma_i): one row a draw, one column a rung."""
-    return table[column].unstack("rung")
 
 
 def expansions(model, results):

@@ -15,16 +15,10 @@ from acvlib.trials import UnconvergedFit
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.derivatives import TwoStageJacobian
 from ..gene_clusters.regression import spline_basis
+from .ladders import ESTIMATES
 
 N_EARLY = 7  # times that are left out, of 14
-RUNGS = {
-    "train": acv.no_adjustment,
-    "ij": acv.infinitesimal_jackknife,
-    "frozen": acv.frozen_newton,
-    "ns": acv.newton_step,
-    "exact": acv.exact,
-}
-SCORED = {name: RUNGS[name] for name in ("train", "ij", "exact")}
+SCORED = {name: ESTIMATES[name] for name in ("train", "ij", "exact")}
 SIZES = (1, 2, 3)  # how many times are left out at once
 
 
@@ -46,7 +40,7 @@ def clustering(expression, hours, df, n_clusters=18, **settings):
     return GeneClusters(expression, spline_basis(hours, df), n_clusters, **settings)
 
 
-def every_rung(model, fit, folds, rungs=RUNGS):
+def every_rung(model, fit, folds, rungs=ESTIMATES):
     """A `Clustering`: each rung on the folds of each size, {size: (n_folds, size)}."""
     results = {(name, k): rung(fit, folds[k]) for name, rung in rungs.items() for k in folds}
     return Clustering(model, fit, results)
@@ -69,13 +63,8 @@ def summary(errors):
     """Mean, quartiles and mean square of parts of errors, a dict."""
     sizes = np.abs(np.concatenate([np.ravel(part) for part in errors]))
     low, median, high = np.quantile(sizes, (0.25, 0.5, 0.75))
-    return {
-        "mean": sizes.mean(),
-        "low": low,
-        "median": median,
-        "high": high,
-        "square": (sizes**2).mean(),
-    }
+    quartiles = {"low": low, "median": median, "high": high}
+    return {"mean": sizes.mean(), **quartiles, "square": (sizes**2).mean()}
 
 
 def error_table(run, test_expression):
@@ -119,7 +108,7 @@ def ladder(run):
     nearest, ij, train = (
         np.concatenate([away[name, k] for k in exact]) for name in ("frozen", "ij", "train")
     )
-    rungs = {RUNGS[name].__name__: np.sqrt(np.median(away[name, 1])) for name in RUNGS}
+    rungs = {e.__name__: np.sqrt(np.median(away[name, 1])) for name, e in ESTIMATES.items()}
     count = sum(len(result.folds) for result in exact.values())
     refit = sum(result.seconds for result in exact.values()) / count
     return rungs | {
@@ -127,12 +116,6 @@ def ladder(run):
         "frozen_beats_ij": np.mean(nearest < ij),
         "in_refits": acv.infinitesimal_jackknife(run.fit, every_fold()).seconds / refit,
     }
-
-
-def largest_residual(run):
-    """|r| of the worst of the fit and all refits, warm and cold."""
-    refits = [r for r in run.results.values() if r.method in ("exact", "cold_start")]
-    return max(run.fit.grad_norm, *(r.diagnostics["residual"].max() for r in refits))
 
 
 class Rebuilds(NamedTuple):
@@ -168,7 +151,9 @@ def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, **settings):
             run = run._replace(results=run.results | cold)
             errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
             seconds[number, df] = seconds_table(run)
-            residual[number, df] = largest_residual(run)
+            refits = [r for r in run.results.values() if r.method in ("exact", "cold_start")]
+            worst = [r.diagnostics["residual"].max() for r in refits]
+            residual[number, df] = max(run.fit.grad_norm, *worst)
     names = ["rebuild", "df"]
     return Rebuilds(
         pd.concat(errors, names=names),

@@ -1,10 +1,10 @@
-"""Figure 1 of Giordano et al. (2019), and model selection:
-error estimates of simulated regressions.
+"""Figures 1 and 2 of Giordano et al. (2019): error estimates of simulated regressions, and seconds.
 
 The paper gives N = 1,000, D = 100 and Gaussian covariates, and no more. Here x ~ N(0, I), beta ~
 N(0, tau^2 I / D) and the intercept b is fixed, so that eta ~ N(b, tau^2): b and tau are chosen once
 per family so that the training error comes out near the authors'. Their errors are rates of wrong
-labels and, as the levels tell, squared.
+labels and, as the levels tell, squared. In Figure 2 at N = 10 and 100 there are fewer rows than
+parameters, where logistic regression has an optimum only with a penalty: it has one at all sizes.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import pandas as pd
 import acvlib as acv
 from acvlib.models import FAMILIES, GLM
 
-from .ladders import theta_table
+from .ladders import ESTIMATES, seconds, slope, theta_table
 
 SIGNAL = {
     "logistic": (0.0, 1.9),
@@ -23,9 +23,7 @@ SIGNAL = {
     "probit": (0.0, 1.8),
     "gaussian": (0.0, 1.0),
 }
-RUNGS = {"train": acv.no_adjustment, "ij": acv.infinitesimal_jackknife, "frozen": acv.frozen_newton}
-RUNGS |= {"ns": acv.newton_step, "exact": acv.exact}
-APPROXIMATE = {name: rung for name, rung in RUNGS.items() if rung is not acv.exact}
+APPROXIMATE = {name: rung for name, rung in ESTIMATES.items() if rung is not acv.exact}
 
 
 class Truth(NamedTuple):
@@ -72,23 +70,19 @@ def one_data_set(family, n, dim, n_test, rng):
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
     full = acv.fit(model)
-    results = run_rungs(model, full, acv.folds.leave_one_out(n))
+    results = {name: rung(full, acv.folds.leave_one_out(n)) for name, rung in ESTIMATES.items()}
     row = {name: error(family, model.y, left_out_means(model, r)) for name, r in results.items()}
     row |= {f"loss_{name}": result.loss for name, result in results.items()}
     x, y = source.draw(n_test, rng)
     eta = full.params[0] + x @ full.params[1:]
     row["test"] = error(family, y, model.family.mean(eta))
     row["loss_test"] = float(model.family.loss(eta, y).mean())
-    tenth = run_rungs(model, full, acv.folds.k_fold(n, 10, rng))
+    folds = acv.folds.k_fold(n, 10, rng)
+    tenth = {name: rung(full, folds) for name, rung in ESTIMATES.items()}
     for kind, rungs in (("theta_", results), ("ten_theta_", tenth)):
         row |= theta_table(rungs).median().add_prefix(kind).to_dict()
     refitted = results["exact"].diagnostics["converged"]
     return row | {"family": family, "converged": bool(refitted.all())}
-
-
-def run_rungs(model, full, folds):
-    """The result of each of RUNGS, by its short name."""
-    return {name: rung(full, folds) for name, rung in RUNGS.items()}
 
 
 def figure1(families, n_sets, n, dim, n_test, rng):
@@ -125,3 +119,59 @@ def beside(errors, authors):
         shares = by[[*COMPARED]].median().assign(ij_below_exact=by.ij_below_exact.mean())
         rows[name] = shares
     return pd.concat(rows, names=["whose"]).swaplevel().sort_index()
+
+
+PENALTY = 1.0
+
+
+def figure2(sizes, dim, n_draws, rng, often=10_000):
+    """A row for each draw and size: seconds of one fit and of each rung's leave-one-out;
+    every exact fold converged. Sizes above `often` are in the first draw only.
+
+    ratio: exact over IJ, both after the fit; with_fit: the same with the fit counted in both.
+    """
+    source = truth("logistic", dim, rng)
+    _times(_model(source, 20 * dim, rng))  # so that no timing includes a first import
+    cells = [(draw, n) for draw in range(n_draws) for n in sizes if n <= often or draw == 0]
+    rows = [{"draw": draw, "n": n} | _times(_model(source, n, rng)) for draw, n in cells]
+    table = pd.DataFrame(rows)
+    return table.assign(
+        ratio=table.exact / table.ij, with_fit=(table.fit + table.exact) / (table.fit + table.ij)
+    )
+
+
+def times_beside(timed, authors):
+    """Medians over draws by n, and the authors' ratio; theirs is nearest to `with_fit`."""
+    table = timed.drop(columns="draw").groupby("n").median()
+    if authors is None:
+        return table
+    return table.assign(authors=authors.exact / authors.ij)
+
+
+def growth(timed, column="ratio"):
+    """The slope of log column on log n in each draw, over the sizes that all draws have."""
+    counts = timed.groupby("n").draw.nunique()
+    rows = timed[timed.n.map(counts) == timed.draw.nunique()]
+    return [slope(of.n, of[column]) for _, of in rows.groupby("draw")]
+
+
+def _model(source, n, rng):
+    """A data set with two labels of each kind at least: one class alone has no optimum."""
+    x, y = source.draw(n, rng)
+    while min(y.sum(), n - y.sum()) < 2:
+        x, y = source.draw(n, rng)
+    return GLM(x, y, penalty=PENALTY)
+
+
+def _times(model):
+    """Least of five times, as other work spoils some; exact once where it is long."""
+    folds, full = acv.folds.leave_one_out(model.n_sites), acv.fit(model)
+    refits = []
+    often = 5 if model.n_sites <= 2500 else 1
+    return {
+        "fit": min(seconds(lambda: acv.fit(model), 5)),
+        "ij": min(seconds(lambda: acv.infinitesimal_jackknife(full, folds), 5)),
+        "ns": min(seconds(lambda: acv.newton_step(full, folds), 5)),
+        "exact": min(seconds(lambda: refits.append(acv.exact(full, folds)), often)),
+        "unconverged": int((~refits[0].diagnostics["converged"]).sum()),
+    }

@@ -12,10 +12,11 @@ import acvlib as acv
 from acvlib.models import GLM
 from acvlib.trials import UnconvergedFit
 
-from .glm_errors import truth
+from .glm_errors import APPROXIMATE, truth
 from .ladders import slope
 
 PENALTY = 1.0
+RUNGS = {"none" if name == "train" else name: rung for name, rung in APPROXIMATE.items()}
 SMALL = np.geomspace(1e-5, 1e-4, 5)
 """Shares of the way to all weight on one site at which the order of the error is measured."""
 
@@ -82,14 +83,6 @@ def _errors(model, full, weights):
     refits = acv.bootstrap.refits(full, weights, tolerance=1e-10)
     ij = acv.bootstrap.jackknife_params(full, weights)
     return [full.standard_errors_between(of, refits) for of in (ij, full.params)]
-
-
-RUNGS = {
-    "none": acv.no_adjustment,
-    "ij": acv.infinitesimal_jackknife,
-    "frozen": acv.frozen_newton,
-    "ns": acv.newton_step,
-}
 
 
 def away_from_optimum(n, dim, tolerances, n_draws, rng):

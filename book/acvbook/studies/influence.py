@@ -172,10 +172,5 @@ def _proof(fit, phi, k):
         lambda: acv.most_influential(fit, phi, k, "greedy", certify=True), time.process_time
     )
     attained, bound = found.exact / found.standard_error, found.bound / found.standard_error
-    return {
-        "k": k,
-        "attained": attained,
-        "bound": bound,
-        "ratio": bound / attained,
-        "seconds": seconds,
-    }
+    sizes = {"k": k, "attained": attained, "bound": bound}
+    return sizes | {"ratio": bound / attained, "seconds": seconds}

@@ -10,6 +10,10 @@ import pandas as pd
 
 import acvlib as acv
 
+# What chapters on regressions and genes call the rungs, whose estimates they hold side by side.
+ESTIMATES = {"train": acv.no_adjustment, "ij": acv.infinitesimal_jackknife}
+ESTIMATES |= {"frozen": acv.frozen_newton, "ns": acv.newton_step, "exact": acv.exact}
+
 
 def pointwise(result: acv.CVResult) -> np.ndarray:
     """The losses of all left-out sites, folds one after another."""
@@ -108,3 +112,13 @@ def timed(function: Callable, clock: Callable = time.perf_counter) -> tuple[Any,
 def seconds(function: Callable, repeats: int = 1, clock: Callable = time.perf_counter) -> list:
     """Seconds of each of some calls."""
     return [timed(function, clock)[1] for _ in range(repeats)]
+
+
+def theta_by_draw(draw, n_draws, rng):
+    """Median parameter error of each rung; one row a draw of data and of 20 blocks of 2.5 %."""
+    rows = []
+    for _ in range(n_draws):
+        model = draw(rng)
+        folds = acv.folds.contiguous(model.n_sites, percent=2.5, n_folds=20, rng=rng)
+        rows.append(theta_table(acv.ladder(acv.fit(model), folds)).median())
+    return pd.DataFrame(rows).rename_axis("draw")

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from .. import ledger
-from . import general
 
 NONE, IJ = "no_adjustment", "infinitesimal_jackknife"
 MEASURES = {"correlation": "", "differences": "differences", "share": "share"}
@@ -49,7 +48,7 @@ def record_redraws(scores, data):
 
 
 def record_setting(id, draws, setting, data):
-    """Record, of one setting of `mocap_steps.table`, what the jackknife reaches beside doing
+    """Record, of one setting of `mocap_fits.table`, what the jackknife reaches beside doing
     nothing, and every rung's error of params.
     """
     rows = draws.xs(setting, level="setting")
@@ -82,7 +81,7 @@ def record_settings(id, table, data, names, one=None):
             baseline = None if np.isnan(idle) else idle
             ledger.record(f"{id}.{part}.{rung}", ends["spread"][1], data, None, baseline, **ends)
     if one is not None:
-        theta = general.by_rung(one, "theta_error")
+        theta = one["theta_error"].unstack("rung")
         record_rungs(f"{id}.theta", theta, data)
         times = pd.DataFrame({"printed_over_ij": theta.as_printed / theta[IJ]})
         ledger.record_table(id, times, data)
@@ -107,7 +106,7 @@ def record_future(id, drawn, data):
 
 
 def record_choices(id, table, data):
-    """Record `general_choice.over_draws`: regret of each criterion in paired standard errors, and
+    """Record `general_tables.over_draws`: regret of each criterion in paired standard errors, and
     relatively; the share of draws with exact CV's choice, beside no adjustment; the choices.
     """
     by_criterion = {column: table[column].unstack("criterion") for column in table}

@@ -69,13 +69,10 @@ def truth(design: Design, rng: np.random.Generator) -> Truth:
     stay = rng.uniform(*STAY, size=k)
     transition = np.repeat(((1.0 - stay) / max(k - 1, 1))[:, None], k, axis=1)
     transition[np.arange(k), np.arange(k)] = stay
-    laws = {"gaussian": _means, "poisson": _rates, "categorical": _categories}
-    law = laws[design.emission](k, design.separation)
+    laws = {"poisson": _rates, "categorical": _categories}
+    means = design.separation * np.arange(k)
+    law = laws[design.emission](k, design.separation) if design.emission in laws else means
     return Truth(design.emission, np.cumsum(transition, axis=1), law)
-
-
-def _means(k, separation):
-    return separation * np.arange(k)
 
 
 def _rates(k, separation):

@@ -79,8 +79,8 @@ def _run(learner, data, cell, rng):
 
 
 def summary(frame):
-    """At the largest n, by (method, order, k): mean and deviation of the loss over repetitions,
-    median seconds, and their mean.
+    """At the largest n, by (method, order, k): mean and deviation of the loss over repetitions, and
+    median seconds.
 
     The column `folds` has the number of folds, also where k is 0.
     """
@@ -90,7 +90,6 @@ def summary(frame):
         mean=("loss", "mean"),
         sd=("loss", "std"),
         seconds=("seconds", "median"),
-        mean_seconds=("seconds", "mean"),
     )
     return means.assign(folds=[k or n for _, _, k in means.index])
 

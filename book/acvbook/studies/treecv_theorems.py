@@ -110,11 +110,6 @@ def over_expected_bound(drawn, bound, column="treecv"):
     return float((drawn.groupby("n")[column].mean().abs() / bound["expected"]).max())
 
 
-def at_largest(drawn):
-    """Median |TreeCV - CV| and |training error - CV| at the largest n."""
-    return drawn[drawn["n"] == drawn["n"].max()][["treecv", "nothing"]].abs().median()
-
-
 def standard_errors(drawn, column="treecv"):
     """|Mean gap| in its standard errors: the largest over n."""
     by_n = drawn.groupby("n")[column]
