@@ -5,9 +5,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
-JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
+JUPYTER_BOOK = """from functools import partial
+from jupyter_book import sphinx
+from jupyter_book.cli.main import main
+sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs=2)
+main()"""
 # Each is a fault that axe finds in what Sphinx, its theme or pandas write.
 ACCESSIBLE = (
     ("<th></th>", "<td></td>"),  # a header must say something
@@ -29,18 +34,21 @@ ICON = re.compile(
 
 def icons(script):
     """The function that draws an icon's tag (a match), by the outlines of Font Awesome's script."""
-    number = r"(\d+),(\d+)"
+
+    @cache
+    def outline(name):
+        for key in (rf'(?:"{name}"|\b{name}):\[', rf'\[(?=\d+,\d+,\[[^\]]*"{name}"[^\]]*\])'):
+            shape = rf'{key}(\d+),(\d+),\[[^\]]*\],"[^"]*","([^"]+)"'
+            if found := re.search(shape, script):
+                return found.groups()
+        sys.exit(f"Font Awesome has no icon {name}")
 
     def draw(tag):
-        own = rf'(?:"{tag[4]}"|\b{tag[4]}):\[{number},\[[^\]]*\],"[^"]*","([^"]+)"'
-        alias = rf'\[{number},\[[^\]]*"{tag[4]}"[^\]]*\],"[^"]*","([^"]+)"'
-        found = re.search(own, script) or re.search(alias, script)
-        if found is None:
-            sys.exit(f"Font Awesome has no icon {tag[4]}")
+        width, height, path = outline(tag[4])
         names = re.sub(r"\bfa-(?:solid|regular|brands)\b", "", tag[3])
         return (
             f'<svg{tag[2]}class="icon {names}"{tag[5]} aria-hidden="true" fill="currentColor" '
-            f'height="1em" viewBox="0 0 {found[1]} {found[2]}"><path d="{found[3]}"/></svg>'
+            f'height="1em" viewBox="0 0 {width} {height}"><path d="{path}"/></svg>'
         )
 
     return draw

@@ -32,6 +32,13 @@ def link(app, doctree, page):
             literal.replace_self(make_refnode(*place, literal.deepcopy()))
 
 
+def read_in_parallel(app):
+    """Two extensions say nothing about it, and read nothing."""
+    for name in ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"):
+        app.extensions[name].parallel_read_safe = True
+
+
 def setup(app):
+    app.connect("builder-inited", read_in_parallel)
     app.connect("doctree-resolved", link)
     return {"parallel_read_safe": True}
