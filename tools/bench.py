@@ -22,27 +22,24 @@ PUBLISHED = Path("book/published/benchmarks.json")
 
 
 def run(name):
-    """Run a script; exit where it fails."""
+    """Run a script, and keep where and when; exit where it fails."""
     with tempfile.NamedTemporaryFile("r", suffix=".json", encoding="utf-8") as file:
         settings = os.environ | {"ACVLIB_BENCH": file.name}
         command = [sys.executable, str(BENCHMARKS / f"{name}.py")]
         if subprocess.run(command, env=settings).returncode:
             sys.exit(f"{name}: failed")
         rows = [json.loads(line) for line in file]
-    write(RECORDS / f"{name}.json", json.dumps(circumstances() | {"rows": rows}, indent=1))
-
-
-def circumstances():
-    """Where and when a record was made."""
     cpus = Path("/proc/cpuinfo")  # Linux alone has a name for the processor
     model = re.search(r"model name\s*: (.+)", cpus.read_text()) if cpus.exists() else None
-    return {
+    record = {
         "date": datetime.date.today().isoformat(),
         "commit": ledger.commit(),
         "cores": os.cpu_count(),
         "processor": model[1] if model else platform.machine(),
         "python": platform.python_version(),
+        "rows": rows,
     }
+    write(RECORDS / f"{name}.json", json.dumps(record, indent=1))
 
 
 def publish():

@@ -8,11 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-JUPYTER_BOOK = """from functools import partial
-from jupyter_book import sphinx
-from jupyter_book.cli.main import main
-sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs=2)
-main()"""
+JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 # Each is a fault that axe finds in what Sphinx, its theme or pandas write.
 ACCESSIBLE = (
     ("<th></th>", "<td></td>"),  # a header must say something
@@ -32,30 +28,27 @@ ICON = re.compile(
 )
 
 
-def icons(script):
-    """The function that draws an icon's tag (a match), by the outlines of Font Awesome's script."""
+@cache
+def outline(name, script):
+    """Width, height and path of an icon in Font Awesome's script."""
+    for key in (rf'(?:"{name}"|\b{name}):\[', rf'\[(?=\d+,\d+,\[[^\]]*"{name}"[^\]]*\])'):
+        shape = rf'{key}(\d+),(\d+),\[[^\]]*\],"[^"]*","([^"]+)"'
+        if found := re.search(shape, script):
+            return found.groups()
+    sys.exit(f"Font Awesome has no icon {name}")
 
-    @cache
-    def outline(name):
-        for key in (rf'(?:"{name}"|\b{name}):\[', rf'\[(?=\d+,\d+,\[[^\]]*"{name}"[^\]]*\])'):
-            shape = rf'{key}(\d+),(\d+),\[[^\]]*\],"[^"]*","([^"]+)"'
-            if found := re.search(shape, script):
-                return found.groups()
-        sys.exit(f"Font Awesome has no icon {name}")
+
+def finished(page, script):
+    """A page that says what it is to a screen reader, too; its long names may break."""
 
     def draw(tag):
-        width, height, path = outline(tag[4])
+        width, height, path = outline(tag[4], script)
         names = re.sub(r"\bfa-(?:solid|regular|brands)\b", "", tag[3])
         return (
             f'<svg{tag[2]}class="icon {names}"{tag[5]} aria-hidden="true" fill="currentColor" '
             f'height="1em" viewBox="0 0 {width} {height}"><path d="{path}"/></svg>'
         )
 
-    return draw
-
-
-def finished(page, draw):
-    """A page that says what it is to a screen reader, too; its long names may break."""
     page = ICON.sub(draw, FONT_AWESOME.sub("", page))
     for found, better in ACCESSIBLE:
         page = page.replace(found, better)
@@ -73,11 +66,11 @@ def main(source, html):
         if process.returncode:  # otherwise it praises a folder that is about to be renamed
             sys.exit(process.stdout)
         built = Path(folder, "_build", "html")
-        script = built / "_static/scripts/fontawesome.js"
-        draw = icons(script.read_text("utf-8"))
+        scripts = built / "_static/scripts"
+        script = (scripts / "fontawesome.js").read_text("utf-8")
         for page in built.glob("*.html"):
-            page.write_text(finished(page.read_text("utf-8"), draw), "utf-8")
-        for unused in script.parent.glob("fontawesome*"):
+            page.write_text(finished(page.read_text("utf-8"), script), "utf-8")
+        for unused in scripts.glob("fontawesome*"):
             unused.unlink()
         shutil.rmtree(html, ignore_errors=True)
         Path(html).parent.mkdir(exist_ok=True)

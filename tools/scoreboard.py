@@ -23,17 +23,13 @@ def page(records, runs):
 def summary(papers, claims, recorded):
     """How many claims of each paper are of each kind, one number a claim."""
     head = f"| | {' | '.join(KINDS.values())} |\n" + "| --- " * (len(KINDS) + 1) + "|\n"
-    names = {title.partition(", ")[0]: own for title, own in papers.items()}
-    rows = "".join(f"| {name} | {counts(own, recorded)} |\n" for name, own in names.items())
+    rows = ""
+    for title, own in papers.items():
+        found = Counter(kind(claim, recorded.get(claim.id)) for claim in own)
+        rows += f"| {title.partition(', ')[0]} | {' | '.join(str(found[k]) for k in KINDS)} |\n"
     caption = "Claims, each counted once. *With power*: doing nothing fails what the method meets, "
     caption += "in most parts. *Reported* counts those to come too.\n"
     return f"## Summary\n{caption}\n{table(head + rows, 'summary')}{first(claims, recorded)}"
-
-
-def counts(own, recorded):
-    """One row of the summary: how many claims have each kind of verdict."""
-    found = Counter(kind(claim, recorded.get(claim.id)) for claim in own)
-    return " | ".join(str(found[name]) for name in KINDS)
 
 
 def first(claims, recorded):

@@ -33,7 +33,8 @@ def link(app, doctree, page):
 
 
 def read_in_parallel(app):
-    """Two extensions say nothing about it, and read nothing."""
+    """By two processes; two extensions say nothing about it, and read nothing."""
+    app.parallel = 2
     for name in ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"):
         app.extensions[name].parallel_read_safe = True
 

@@ -8,7 +8,7 @@ import assemble
 import chapters
 import pandas as pd
 import pytest
-from build_html import finished, icons
+from build_html import finished
 
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT = 'var icons={bars:[448,512,["navicon"],"f0c9","M0 96"],"arrow-up":[3,4,[],"f0","M1"]}'
@@ -19,16 +19,16 @@ SCRIPT = 'var icons={bars:[448,512,["navicon"],"f0c9","M0 96"],"arrow-up":[3,4,[
 )
 def test_icons_are_drawn_without_their_font(name, path):
     page = f'<script src="fontawesome.js"></script><i class="fa-solid fa-{name}"></i>'
-    drawn = finished(page, icons(SCRIPT))
+    drawn = finished(page, SCRIPT)
     assert drawn.startswith(f'<svg class="icon  fa-{name}"')
     assert f'<path d="{path}"/>' in drawn
     with pytest.raises(SystemExit, match="no icon moon"):
-        finished('<span class="fa-moon"></span>', icons(SCRIPT))
+        finished('<span class="fa-moon"></span>', SCRIPT)
 
 
 def test_headers_say_something_and_long_names_may_break():
     code = '<code class="literal"><span class="pre">acv.two_words()</span></code> 0.5'
-    page = finished(f"<table><th></th><th>one_name</th></table>{code}", icons(SCRIPT))
+    page = finished(f"<table><th></th><th>one_name</th></table>{code}", SCRIPT)
     assert "<td></td><th>one_<wbr>name</th>" in page
     assert '<span class="pre">acv.<wbr>two_<wbr>words()</span></code> 0.5' in page
 
