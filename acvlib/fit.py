@@ -17,6 +17,7 @@ from .trials import NoFiniteOptimum
 
 Start = Annotated[np.ndarray, Real("n_params")]
 MAX_SADDLES = 20  # that a fit leaves
+ROUNDS = 3  # of Newton steps, where the way is long
 REPEATED, MOST_STARTS = 5, 30  # how often starts shall lead to the fit, and of how many at most
 SAME = 0.1  # nats: where EM ends from two starts, closer than that is one optimum
 PULL = 0.1  # standard errors that a prior which nobody chose may move an optimum
@@ -212,14 +213,16 @@ def _polished(derivatives, params, tolerance):
     """Newton steps from params (D,); from each saddle on to a lower point."""
     solver = newton_cg if derivatives.matrix_free else newton
     # Far from an equation's solution large residuals make errors look small: it is solved twice.
-    rounds = 2 if derivatives.is_equation else 1
+    least = 2 if derivatives.is_equation else 1
     closer = 0.1 * tolerance  # as the last step's Hessian may be another point's
-    for _ in range(rounds):
+    for done in range(1, ROUNDS + 1):
         own = derivatives.refits(params, WHOLE, closer)
         refit = solver(derivatives, params, WHOLE, closer) if own is None else own
         params = refit.params[0]
         if not abs(params).max(initial=0.0) <= LARGEST:
             raise NoFiniteOptimum(f"the fit ran to params of {abs(params).max():.2g}")
+        if done >= least and (refit.converged[0] or derivatives.matrix_free):
+            break
     found = fit_at(derivatives.model, params)
     for _ in range(MAX_SADDLES if derivatives.matrix_free else 0):
         lower = None
