@@ -35,7 +35,7 @@ def link(app, doctree, page):
 def read_in_parallel(app):
     """By two processes; two extensions say nothing about it, and read nothing."""
     app.parallel = 2
-    for name in ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"):
+    for name in {"sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"} & {*app.extensions}:
         app.extensions[name].parallel_read_safe = True
 
 
