@@ -28,7 +28,7 @@ def main(name, folder, published):
     if not run or run == origin.run_of(name, published):
         return  # what is published is current, or is this run
     part = folder / "ledger" / f"{name}.json"
-    records = ledger.read(part) if part.exists() else []
+    records = ledger.judged(ledger.read(part)) if part.exists() else []
     claims = load_claims()
     measured = {record["id"] for record in records}
     concerned = {id: c for id, c in claims.items() if id in measured or c.notebook == name}

@@ -4,6 +4,7 @@ Their third derivatives are at most their second ones times how far a score move
 move apart. So R is how far a step of length 1 moves scores (apart), in any row.
 """
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +31,9 @@ class Regression:
         self.choices = model.family.name in ("logistic", "multinomial")
         self.ridge = model.standard_ridge(0.0)
         self.each = gamma(self.q + dim)  # relative error of a score
-        self.all = gamma(n + 8 * self.q)  # and of a sum over rows
+        self.all = gamma(n + 8 * self.q)  # and of a sum over rows,
+        self.block = math.isqrt(n) + 1  # or in blocks
+        self.blocked = gamma(2 * self.block + 8 * self.q)
         self.point = Point(model, fit.params)
         self.at = self.point.standard
         self.tall = UP * norms(self.z)
@@ -92,12 +95,18 @@ class Regression:
         terms = 2.0 if self.choices else np.exp(eta[..., 0, :]) + self.model.y
         return self.model.sample_weight * terms
 
-    def _noise(self, points, eta):
-        """The length of errors of gradients: of scores' doubts and of sums."""
+    def _gradients(self, slopes, points, eta):
+        """(z'slopes + ridge points (n, D), how long errors of scores and of sums are)."""
+        sums = np.zeros((*slopes.shape[:-1], self.z.shape[1]))
+        for rows in pieces(len(self.z), self.block):
+            sums += slopes[..., rows] @ self.z[rows]
         sizes = self._sizes(eta)
-        noise = self.each * norms(points) * (sizes @ (self.tall * self.heights))
-        noise += self.all * (sizes @ self.bent)
-        return UP * (2.0 * noise + self.all * (np.abs(self.ridge * points) @ self.whole.units))
+        bends = 0.5 * self.model.sample_weight if self.choices else sizes
+        noise = self.each * norms(points) * (bends @ (self.tall * self.heights))
+        noise += self.blocked * (sizes @ self.bent)
+        pull = self.ridge * points
+        noise = UP * (2.0 * noise + self.blocked * (np.abs(pull) @ self.whole.units))
+        return sums.reshape(points.shape) + pull, noise
 
     def _with_errors(self, point, matrix):
         """(H, terms, error) as `Metric` takes them."""
@@ -135,8 +144,7 @@ class Regression:
             slope[:, fold] = 0.0
             drift[fold] = 0.0
         drifts = apart.max(axis=1) + 4.0 * (self._doubt(points) + self._doubt(self.at))
-        gradients = (slopes @ self.z).reshape(points.shape) + self.ridge * points
-        return gradients, self._noise(points, eta), UP * drifts
+        return *self._gradients(slopes, points, eta), UP * drifts
 
     def single_rows(self, points: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
         """Above (lengths of gradients, how far scores moved) of folds of one row each.
@@ -147,7 +155,7 @@ class Regression:
         """
         whole = self.whole
         sites = folds.omitted.sites
-        gradient = self.point.gradient(np.ones(len(self.z))) + self.ridge * self.at
+        gradient, noise = self._gradients(self.point.slope, self.at, self.point.eta)
         step = whole.inverse @ gradient
         lengths, far, residuals, pulls = np.empty((4, len(sites)))
         for rows in pieces(len(sites), TILE // len(self.at) + 1):
@@ -165,7 +173,6 @@ class Regression:
             residuals[rows] = np.abs(steps) @ whole.sides
             if residuals[rows].max() > 1e-9:
                 residuals[rows] = whole.length(steps)
-        noise = self._noise(self.at, self.point.eta)
         pulls = np.maximum(pulls, 0.0) + self.off[sites] * lengths**2
         push = whole.dual(gradient[None]) + noise + np.sqrt(pulls / (1.0 - whole.doubt))
         # what rounding adds: to slopes, curvatures and products; to H^-1 and sums; to steps
