@@ -7,6 +7,9 @@ os.environ["OMP_NUM_THREADS"] = "1"  # tests run on all cores: threads would wai
 import numpy as np
 import pytest
 from hypothesis import settings
+from ladder_cases import fits, traffic_exact, traffic_fit, traffic_folds
+
+__all__ = ["fits", "traffic_exact", "traffic_fit", "traffic_folds"]  # fixtures of all methods
 
 settings.register_profile("house", deadline=None, derandomize=True)
 settings.load_profile("house")

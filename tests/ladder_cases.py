@@ -12,8 +12,9 @@ import pytest
 from oracles.toy_models import CurvedInstruments, Instruments, Logistic, Ridge, simulate_traffic
 
 import acvlib as acv
-from acvlib.derivatives import Derivatives, derivatives_of
-from acvlib.folds import WHOLE, Folds
+from acvlib.bootstrap import _Resampled
+from acvlib.derivatives import derivatives_of
+from acvlib.folds import Folds
 from acvlib.methods import ladder
 from acvlib.models import PoissonTraffic
 from acvlib.solvers.newton import newton
@@ -34,44 +35,10 @@ TRAFFIC, DROPPING = PoissonTraffic(*SERIES), PoissonTraffic(*SERIES, drop_latent
 CASES = ["ridge", "logistic", "instruments", "curved", "traffic A", "traffic B"]
 
 
-def at_weights(model, base):
-    """The model whose weight 1 means `base`."""
-    return (ReweightedEquation if hasattr(model, "residual") else Reweighted)(model, base)
-
-
-class Reweighted:
-    """A model with other base weights, with the model's own derivatives."""
-
-    def __init__(self, model, base):
-        self.model, self.base, self.n_sites = model, base, model.n_sites
-
-    def objective(self, params, weights):
-        return self.model.objective(params, weights * self.base)
-
-    @property
-    def derivatives(self):
-        own, base = derivatives_of(self.model), self.base
-
-        class Shifted(Derivatives):
-            def value_and_gradient(self, params, weights):
-                return own.value_and_gradient(params, weights * base)
-
-            def hessian(self, params, weights):
-                return own.hessian(params, weights * base)
-
-        return Shifted(self)
-
-
-class ReweightedEquation(Reweighted):
-    """The same of an estimating equation."""
-
-    def residual(self, params, weights):
-        return self.model.residual(params, weights * self.base)
-
-
 def tight_refit(model, params, weights):
     """argmin F(., weights) near params, to a decrement of 1e-11, tested in test_newton.py."""
-    found = newton(derivatives_of(at_weights(model, weights)), params, WHOLE, 1e-11)
+    at_weights = _Resampled(derivatives_of(model), weights[None])
+    found = newton(at_weights, params, Folds([[0]]), 1e-11)
     assert found.converged.all()
     return found.params[0]
 
@@ -84,14 +51,10 @@ def left_out(model, fold, share=1.0):
 
 
 def errors_at_shares(model, fit, fold, step, shares):
-    """SE distance of fit + share * step from the refit with that share of the fold's weight taken
-    away.
-    """
+    """SE distance of fit + share * step from the refit without that share of the fold's weight."""
     refits = [tight_refit(model, fit.params, left_out(model, fold, share)) for share in shares]
     guesses = [fit.params + share * step for share in shares]
-    return np.array(
-        [fit.standard_errors_between(a, b) for a, b in zip(refits, guesses, strict=True)]
-    )
+    return fit.standard_errors_between(np.array(refits), np.array(guesses))
 
 
 def case(name, fits, traffic_fit):
@@ -100,9 +63,6 @@ def case(name, fits, traffic_fit):
         model = TRAFFIC if name.endswith("A") else DROPPING
         return model, replace(traffic_fit, model=model), np.flatnonzero(model.observed)[300:340]
     return SMALL[name], fits[name], FOLDS[1]
-
-
-# Fixtures of all methods, by the conftest of their folders
 
 
 @pytest.fixture(scope="session")

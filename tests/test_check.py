@@ -68,9 +68,8 @@ def test_folds_of_high_leverage_are_found_where_the_full_hessian_hides_them(rng)
         rest = fit.standard_errors_between(refitted.params, exact.params)
         assert rest.max() < 0.55
         np.testing.assert_array_equal(refitted.diagnostics["refitted"], check.unreliable)
-        np.testing.assert_allclose(
-            refitted.params[check.unreliable], exact.params[check.unreliable], atol=1e-4
-        )
+        mended, expected = (each.params[check.unreliable] for each in (refitted, exact))
+        np.testing.assert_allclose(mended, expected, atol=1e-4)
         assert f"{check.unreliable.sum()} folds refitted" in refitted.method
         assert refitted.seconds > result.seconds + check.seconds
 
@@ -100,8 +99,6 @@ def test_flags_of_ones_own_are_refitted_and_nothing_else(rng):
     refitted = acv.refit_unreliable(still, np.array([True, False, False, True]))
     moved = (refitted.params != still.params).any(axis=1)
     assert moved.tolist() == [True, False, False, True]
-    with pytest.raises(ValueError, match=r"must be \(4,\) bool"):
-        acv.refit_unreliable(still, [0, 2])
 
 
 class Overflowing:

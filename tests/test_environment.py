@@ -1,6 +1,4 @@
-"""Both pyprojects, environment.yml, requirements.lock and CONTRIBUTING.md name the same
-packages.
-"""
+"""Both pyprojects, environment.yml, requirements.lock, CONTRIBUTING.md name the same packages."""
 
 import re
 import tomllib
@@ -13,14 +11,11 @@ PROJECT, BOOK = (
     tomllib.loads((ROOT / path).read_text("utf-8"))["project"]
     for path in ("pyproject.toml", "book/pyproject.toml")
 )
-EVERYTHING = [
-    *PROJECT["dependencies"],
-    *sum(PROJECT["optional-dependencies"].values(), []),
-    *BOOK["dependencies"],
-]
-DIRECT = sorted(
-    {requirement for requirement in EVERYTHING if not requirement.startswith("acvlib[")}
-)
+EVERYTHING = {*PROJECT["dependencies"], *BOOK["dependencies"]}
+EVERYTHING = EVERYTHING.union(*PROJECT["optional-dependencies"].values())
+DIRECT = sorted(each for each in EVERYTHING if not each.startswith("acvlib["))
+LOCK = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+LOCK = [line for line in LOCK if line[0] != "#"]
 
 
 def name(requirement):
@@ -30,28 +25,13 @@ def name(requirement):
 
 def test_conda_environment_has_the_same_dependencies():
     text = (ROOT / "environment.yml").read_text("utf-8")
-    listed = [
-        line.strip().removeprefix("- ")
-        for line in text.splitlines()
-        if re.match(r" +- \S+[=<>]", line)
-    ]
+    listed = re.findall(r"^ +- (\S+[=<>].*?)\s*$", text, re.MULTILINE)
     assert sorted(listed) == sorted([*DIRECT, f"python{PROJECT['requires-python']}"])
 
 
-@pytest.mark.parametrize("requirement", DIRECT)
-def test_dependency_is_locked(requirement):
-    locked = [
-        name(line)
-        for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines()
-        if line[0] != "#"
-    ]
-    assert name(requirement) in locked
-
-
 def test_lock_is_portable():
-    lines = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
-    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines if line[0] != "#")
-    assert not [line for line in lines if line.startswith(("nvidia", "triton"))]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in LOCK)
+    assert not [line for line in LOCK if line.startswith(("nvidia", "triton"))]
 
 
 def test_all_that_is_locked_has_hashes_but_torch():
@@ -60,8 +40,7 @@ def test_all_that_is_locked_has_hashes_but_torch():
     for path in (ROOT / "requirements").glob("*.txt"):
         entries = re.split(r"\n(?=\w)", path.read_text("utf-8").strip())
         hashed |= {name(entry): entry for entry in entries}
-    lines = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
-    locked = {name(line): line.split("==")[1] for line in lines if line[0] != "#"}
+    locked = {name(line): line.split("==")[1] for line in LOCK}
     assert set(locked) - {"torch"} == set(hashed)
     for package, entry in hashed.items():
         version, *hashes = re.split(r"\s*\\\s+", entry)
@@ -71,6 +50,7 @@ def test_all_that_is_locked_has_hashes_but_torch():
 
 
 @pytest.mark.parametrize("requirement", DIRECT)
-def test_dependency_has_a_reason(requirement):
+def test_dependency_is_locked_and_has_a_reason(requirement):
+    assert name(requirement) in map(name, LOCK)
     reasons = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     assert re.search(rf"^- `{re.escape(name(requirement))}`: \w+", reasons, re.MULTILINE)

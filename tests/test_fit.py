@@ -4,23 +4,18 @@ import warnings
 
 import numpy as np
 import pytest
+from ladder_cases import INSTRUMENTS, LOGISTIC, RIDGE, X, Y
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.refit import refit
-from oracles.toy_models import Instruments, Logistic, Ridge, Saddle, simulate_traffic
+from oracles.toy_models import Saddle, simulate_traffic
 from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.fit import newton_decrement
-from acvlib.models import GaussianHMM, PoissonTraffic, TrafficPrior
+from acvlib.models import GaussianHMM, PoissonTraffic
 from acvlib.solvers.inverse import DenseHessian
 from acvlib.trials import UnconvergedFit
 
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((60, 3))
-Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(60)
-RIDGE = Ridge(X, Y)
-LOGISTIC = Logistic(X, np.sign(Y))
-INSTRUMENTS = Instruments(X + RNG.standard_normal((60, 3)), X, Y)
 TRAFFIC = PoissonTraffic(*simulate_traffic(np.random.default_rng(1), 600))
 
 
@@ -95,11 +90,3 @@ def test_fit_path_descends_from_the_start_towards_the_optimum():
     assert (np.diff(objectives) <= 1e-9).all()
     errors = fit.standard_errors_between(np.array(path), fit.params)
     assert errors[-1] < 0.1 < 1.0 < errors[0]
-
-
-def test_a_day_without_data_has_an_optimum_only_under_a_prior_that_bounds_it():
-    counts, day = TRAFFIC.counts[TRAFFIC.day < 6], TRAFFIC.day[TRAFFIC.day < 6]
-    with pytest.raises(ValueError, match="no count of day 6"):
-        acv.fit(PoissonTraffic(counts, day))
-    bounded = PoissonTraffic(counts, day, prior=TrafficPrior(day_concentration=2.0))
-    assert acv.fit(bounded).newton_decrement <= 1e-6

@@ -194,11 +194,6 @@ def test_contiguous_blocks_start_uniformly_and_reach_both_ends():
     assert abs(counts - 4000 / 18).max() < 5 * np.sqrt(4000 / 18)
 
 
-def test_groups_of_sequences_are_left_out_with_all_their_steps():
-    made = folds.leave_group_out(np.repeat([7, 3, 7], [2, 1, 3]))  # two sessions of individual 7
-    assert [fold.tolist() for fold in made] == [[2], [0, 1, 3, 4, 5]]
-
-
 # maps
 
 GRID = [(i, i + 1) for i in range(30) if i % 6 != 5] + [(i, i + 6) for i in range(24)]  # 5 x 6
@@ -245,9 +240,7 @@ def test_balls_and_regions_of_any_graph_are_sound(data):
 REFUSED = {
     "k of the observed": lambda: folds.k_fold(10, 9, observed=HOLES),
     "less than a site": lambda: folds.iid(50, 1, 3, RNG),
-    "per_fold": lambda: folds.leave_group_out([1, 2, 3], per_fold=3),
     "one group": lambda: folds.leave_group_out([1, 1, 1]),
-    "labels nan": lambda: folds.leave_group_out([1.0, np.nan, 2.0, 3.0]),
     "labels None": lambda: folds.leave_group_out([1, None, 2]),
 }
 REASON = "must be|of shape|has shape|less than one site|no site is|one group|one above 0"

@@ -66,12 +66,8 @@ def mrf():
         edges = [(new[a], new[b]) for a, b in LINE if left[a] and left[b]]
         return HiddenMRF(counts[left], edges, 0.6)
 
-    return (
-        model,
-        replace(model, scheme=keep_latents),
-        balls(24, LINE, 2, centres_alone=True)[::3],
-        without,
-    )
+    folds = balls(24, LINE, 2, centres_alone=True)[::3]
+    return model, replace(model, scheme=keep_latents), folds, without
 
 
 def crf():

@@ -45,9 +45,6 @@ def test_a_release_names_one_version_everywhere():
 def test_dir_shows_all_public_names_and_no_others():
     assert dir(acv) == sorted([*acv.__all__, "__version__"])
     assert {"models", "plots", "treecv", "approx_tune", "from_crfsuite"} <= set(dir(acv))
-
-
-def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'acvlib' has no attribute 'newton'"):
         _ = acv.newton
 
@@ -76,17 +73,11 @@ def test_without_extras_help_and_star_leave_out_what_needs_them():
     assert said.strip() == "refused"
 
 
-def test_an_installed_module_is_returned():
+def test_a_module_is_returned_or_its_package_names_its_extra():
     assert require("json.decoder", extra="tables") is sys.modules["json.decoder"]
-
-
-@pytest.mark.parametrize("name", ["no_such_package", "no_such_package.part"])
-def test_a_missing_package_names_its_extra(name):
     message = r"needs no_such_package: pip install 'acvlib\[tables\]'"
-    with pytest.raises(ImportError, match=message):
-        require(name, extra="tables")
-
-
-def test_a_missing_part_of_an_installed_package_is_its_own_error():
+    for name in ("no_such_package", "no_such_package.part"):
+        with pytest.raises(ImportError, match=message):
+            require(name, extra="tables")
     with pytest.raises(ModuleNotFoundError, match="json.no_such_part"):
         require("json.no_such_part", extra="tables")

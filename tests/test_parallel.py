@@ -21,16 +21,6 @@ def test_the_active_number_of_jobs_is_used(make, n_jobs):
     assert make().n_jobs == 1  # unless told otherwise
 
 
-@pytest.mark.parametrize("prefer", ["threads", "processes"])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_tasks_come_back_in_order_wherever_they_ran(prefer, n_jobs):
-    with joblib.parallel_config(n_jobs=n_jobs):
-        done = parallel.spread(divmod, [(i, 3) for i in range(7)], prefer, "test")
-        with pytest.raises(ZeroDivisionError):
-            parallel.spread(divmod, [(1, 1), (1, 0)], prefer, "test")
-    assert done == [divmod(i, 3) for i in range(7)]
-
-
 @pytest.mark.parametrize("make", [parallel.threads, parallel.parallel])
 def test_a_pool_that_ctrl_c_stopped_midway_serves_nobody_again(make):
     with joblib.parallel_config("threading", n_jobs=2):
@@ -105,13 +95,5 @@ def test_the_last_thread_to_leave_lifts_the_limit_on_blas():
     assert blas_threads() == before
 
 
-@pytest.mark.parametrize("length", [0, 1, 5, 1000])
-def test_pieces_are_all_there_is_once(length):
-    pieces = parallel.pieces(length, 3)
-    assert [i for piece in pieces for i in range(piece.start, piece.stop)] == list(range(length))
-
-
 def blas_threads():
-    return {
-        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-    }
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-def test_example_runs_and_prints_the_table(capsys):
+def test_example_runs_prints_the_table_and_starts_the_book(capsys):
     code = re.search(r"```python\n(.*?)```", README, re.S)[1]
     assert len(code.splitlines()) <= 12
     names = {}
@@ -28,11 +28,7 @@ def test_example_runs_and_prints_the_table(capsys):
     without_seconds = [line.split()[:-1] for line in shown.splitlines()]
     assert [line.split()[:-1] for line in capsys.readouterr().out.splitlines()] == without_seconds
     assert names["table"]["theta_error"].is_monotonic_increasing
-
-
-def test_book_starts_with_the_same_example():
-    code = re.search(r"```python\n.*?```", README, re.S)[0]
-    assert code in (ROOT / "book/index.md").read_text("utf-8")
+    assert f"```python\n{code}```" in (ROOT / "book/index.md").read_text("utf-8")
 
 
 def test_ten_minutes_run_and_end_in_a_decision(capsys):
@@ -119,11 +115,8 @@ def test_calls_of_the_tables_run_as_printed(call, tmp_path, monkeypatch):
         assert "±" in repr(result) or hasattr(result, "estimator") or "cv_result" in result
 
 
-def test_all_calls_of_the_tables_are_run():
+def test_the_tables_name_what_there_is_and_all_their_calls_are_run():
     assert set(map(door, CALLS)) == set(BROUGHT)
-
-
-def test_the_tables_name_what_there_is():
     names = re.findall(r"`(?:acv\.)?([a-z]\w+)`", "\n".join(TABLES))
     assert "newton_step" in names
     assert set(names) - {"n_sites"} <= set(acv.__all__)

@@ -37,8 +37,6 @@ def penalised(alpha):
 
 
 class Quadratic(acv.model.ModelDefaults):
-    """A model of a user's own."""
-
     n_sites = N
 
     def __init__(self):

@@ -198,9 +198,8 @@ def test_what_a_user_named_and_lost_is_warned_of():
         found = acv.approx_tune(ridge, twins, VALUES, [1.0, 1e-18, 10.0])
     assert np.isnan(found.scores).tolist() == [False, True, False]
     model = Mean(broken_folds=((FOLDS[1][0], "singular"),))
-    with pytest.warns(
-        UnconvergedFit, match="losses of 1 of 4 folds are nan. 1: LinAlgError"
-    ) as told:
+    message = "losses of 1 of 4 folds are nan. 1: LinAlgError"
+    with pytest.warns(UnconvergedFit, match=message) as told:
         found = acv.from_scratch(acv.fit(model), FOLDS, 1)
     assert told[0].filename == __file__
     assert found.evaluations["fits"] == 4

@@ -31,29 +31,21 @@ def counts(rng):
     return rng.poisson(np.array([[1.0, 8.0], [5.0, 5.0], [15.0, 1.0]])[states(rng)])
 
 
-GAUSSIANS = {
-    kind: (hmm.GaussianHMM(3, kind), continuous) for kind in ("diag", "spherical", "full", "tied")
-}
-MIXTURES = {
-    f"mixture {kind}": (hmm.GMMHMM(2, 2, covariance_type=kind), continuous)
-    for kind in ("diag", "spherical", "full")
-}
-OTHERS = {
-    "categorical": (hmm.CategoricalHMM(3), codes),
-    "poisson": (hmm.PoissonHMM(3), counts),
-    **MIXTURES,
-}
+KINDS = ("diag", "spherical", "full", "tied")
+MODELS = {kind: (hmm.GaussianHMM(3, kind), continuous) for kind in KINDS}
+MODELS |= {f"mixture {k}": (hmm.GMMHMM(2, 2, covariance_type=k), continuous) for k in KINDS[:3]}
+MODELS |= {"categorical": (hmm.CategoricalHMM(3), codes), "poisson": (hmm.PoissonHMM(3), counts)}
 
 
 def fitted(name, seed=1, n_iter=30, tol=1e-2, **settings):
     """(model of hmmlearn, X)."""
-    model, data = (GAUSSIANS | OTHERS)[name]
+    model, data = MODELS[name]
     X = data(np.random.default_rng(seed))
     model = type(model)(**{**model.get_params(), "n_iter": n_iter, "tol": tol, **settings})
     return model.set_params(random_state=3).fit(X, LENGTHS), X
 
 
-@pytest.mark.parametrize("name", GAUSSIANS | OTHERS)
+@pytest.mark.parametrize("name", MODELS)
 def test_scores_posteriors_and_paths_are_hmmlearns(name):
     theirs, X = fitted(name)
     model, params = acv.from_hmmlearn(theirs, X, LENGTHS)
@@ -82,7 +74,6 @@ def test_a_single_sequence_is_left_out_by_steps():
     [
         ({"fitted": hmm.GaussianHMM(2)}, ValueError, "not fitted: call its fit"),
         ({"fitted": hmm.MultinomialHMM(2)}, TypeError, "MultinomialHMM .*: take CategoricalHMM"),
-        ({"lengths": [120, 80]}, ValueError, r"X is \(300, 2\) and lengths, .* sum to 200"),
         ({"X": np.ones((300, 3))}, ValueError, "X has 3 columns: this GaussianHMM was fitted to 2"),
     ],
 )

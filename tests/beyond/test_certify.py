@@ -37,9 +37,7 @@ def regression(rng, family, n=200, dim=5, penalty=1.0, **settings):
 def sentences(rng, n=40, scheme=None):
     lengths = rng.integers(1, 9, n)
     tags = [np.sort(rng.integers(3, size=t)) for t in lengths]
-    scores = [
-        rng.normal(size=(t, 3)) + 2.0 * np.eye(3)[z] for t, z in zip(lengths, tags, strict=True)
-    ]
+    scores = [rng.normal(size=(len(z), 3)) + 2.0 * np.eye(3)[z] for z in tags]
     return LinearChainCRF(scores, tags, 1.0, scheme)
 
 
@@ -149,45 +147,6 @@ def test_ranges_hold_their_functions():
     low, high = counts_range(np.zeros(3), np.array([0.0, 1.0, 9.0]), np.ones(3), np.zeros(3))
     assert_allclose(low, [np.exp(-1.0), 1.0, np.e - 9.0], rtol=1e-12)
     assert_allclose(high, [np.e, np.e - 1.0, np.exp(-1.0) + 9.0], rtol=1e-12)
-
-
-def test_third_derivatives_are_within_the_rates():
-    """D H[u](v, v), by differences, is at most R |u| v'Hv."""
-    rng = np.random.default_rng(3)
-    model = sentences(rng)
-    fit = acv.fit(model)
-    rate = _problem(fit).rate
-    ones = np.ones(model.n_sites)
-    H = np.asarray(fit.hessian)
-    factor = np.linalg.cholesky(H)
-    for _ in range(20):
-        u = np.linalg.solve(factor.T, rng.normal(size=len(H)))
-        u /= fit.standard_errors_between(u, 0.0)
-        v = rng.normal(size=len(H))
-        ends = [model.derivatives.hessian(fit.params + s * u, ones) for s in (-1e-4, 1e-4)]
-        third = v @ (np.asarray(ends[1]) - np.asarray(ends[0])) @ v / 2e-4
-        assert abs(third) <= rate * (v @ H @ v) * (1 + 1e-5)
-
-
-@pytest.mark.parametrize("family", ["logistic", "poisson", "multinomial"])
-def test_no_standard_error_moves_scores_of_a_row_further_than_their_spread(family):
-    """Along the direction that moves one of them, or two apart, furthest."""
-    model = regression(np.random.default_rng(1), family, 60, 3)
-    if family == "multinomial":  # of four classes
-        y = np.random.default_rng(2).integers(4, size=60)
-        model = GLM(model.X, y, family, penalty=1.0)
-    fit = acv.fit(model)
-    problem = _problem(fit)
-    q = fit.model.n_outputs
-    ends = fit.model.family.contrasts
-    ways = [a - b for a in ends for b in ends if (a != b).any()]
-    for row, spread in zip(problem.z, problem.spreads, strict=True):
-        for way in ways:
-            v = np.linalg.solve(problem.whole.matrix, np.kron(way, row))
-            v /= np.sqrt(v @ problem.whole.matrix @ v)
-            moved = fit.model.family.apart((v.reshape(q, -1) @ row)[:, None])
-            assert moved <= spread * (1.0 + 1e-9)
-    assert problem.rate == problem.spreads.max()
 
 
 def test_a_fold_that_separates_the_classes_is_never_certified():

@@ -9,13 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 
 import acvlib as acv
-from acvlib.models import (
-    GLM,
-    AutoRegressiveHMM,
-    CategoricalHMM,
-    GaussianHMM,
-    PoissonHMM,
-)
+from acvlib.models import GLM, AutoRegressiveHMM, CategoricalHMM, GaussianHMM, PoissonHMM
 
 RNG = np.random.default_rng(5)
 HIDDEN = np.repeat(RNG.integers(0, 2, 12), 10)

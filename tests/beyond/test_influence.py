@@ -33,21 +33,6 @@ def refitted(model, sites):
     return slope(acv.fit(GLM(model.X[rest], model.y[rest], "gaussian")).params)
 
 
-def test_psi_is_the_derivative_in_the_weight(regression):
-    model, fit = regression
-    found = acv.most_influential(fit, slope, 1)
-    h = 1e-5
-    for site in range(12):
-        moved = []
-        for weight in (1 - h, 1 + h):
-            weights = np.ones(12)
-            weights[site] = weight
-            gram = np.asarray(acv.derivatives_of(model).hessian(fit.params, weights))
-            _, gradient = acv.derivatives_of(model).value_and_gradient(fit.params, weights)
-            moved.append(slope(fit.params - np.linalg.solve(gram, gradient)))
-        assert found.psi[site] == pytest.approx((moved[0] - moved[1]) / (2 * h), rel=1e-5)
-
-
 def test_greedy_finds_the_best_of_all_pairs(regression):
     model, fit = regression
     greedy = acv.most_influential(fit, slope, 2, "greedy")
@@ -82,17 +67,13 @@ def test_hidden_states(traffic_fit):
     folds = acv.Folds([rng.choice(observed, 5, replace=False) for _ in range(20)])
     others = [stay(params) for params in acv.exact(traffic_fit, folds).params]
     assert one.exact > max(others) - one.phi
-    found = acv.infinitesimal_jackknife(traffic_fit, acv.Folds([one.sites]))
     linear = acv.most_influential(traffic_fit, lambda p: p[10], 5)
     jackknife = acv.infinitesimal_jackknife(traffic_fit, acv.Folds([linear.sites]))
     assert linear.linear == pytest.approx(jackknife.params[0, 10] - traffic_fit.params[10])
-    assert found.params.shape == (1, 11)
 
 
 BAD = {
     "there is nothing to move": lambda p: 0.0 * p[0] + 3.0,
-    "does not change with params": lambda p: 1.0,
-    "one finite number": lambda p: p,
     "with a finite gradient": lambda p: anp.log(0.0 * p[0]),
     "is not differentiable at the fit": lambda p: anp.floor(1e6 * p[0]) + p[0],
 }
@@ -106,14 +87,6 @@ def test_conclusions_without_a_gradient_are_named(regression, message):
         acv.most_influential(fit, BAD[message], 2)
 
 
-def test_bad_input_is_named(regression):
-    model, fit = regression
-    for k in (0, 12, 20, 2.5):
-        with pytest.raises(ValueError, match="k = .* of 12 observed sites"):
-            acv.most_influential(fit, slope, k)
-    with pytest.raises(ValueError, match="unknown method"):
-        acv.most_influential(fit, slope, 2, "best")
-    with pytest.raises(TypeError, match="does not pass through autograd"):
-        acv.most_influential(fit, lambda p: float(p[0]), 2)
+def test_an_equation_has_no_influence():
     with pytest.raises(TypeError, match="EstimatingEquation"):
         acv.most_influential(acv.fit(INSTRUMENTS), slope, 2)

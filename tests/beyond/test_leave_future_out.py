@@ -72,10 +72,8 @@ def test_hidden_markov_models(kind, rng):
 
 
 BAD = {
-    "must be from 1 to 799": {"starts": [0]},
     "must be from 1 to 799, with gap 0": {"starts": [800]},
     "must ascend": {"starts": [700, 600]},
-    "no starts": {"starts": []},
     "1 starts are not observed": {"starts": np.flatnonzero(~TRAFFIC.observed)[-1:]},
     "anchors = 1": {"anchors": 1},
     "fold 0 leaves no count above 0 of day 1": {"starts": OBSERVED[3:20]},

@@ -18,7 +18,6 @@ def table(y, family):
 
 
 def test_of_a_line_it_is_the_refits_without_each_row():
-    """Cook's distance and dfbetas from least squares anew without each row."""
     fit, found = table(GAUSSIAN, "gaussian")
     kept = np.flatnonzero(W > 0.0)
     assert found.index.tolist() == kept.tolist()

@@ -11,24 +11,10 @@ from acvlib.models import AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM,
 STARTS = np.array([4, 5, 9, 14])
 
 
-def gaussian(rng):
-    x = np.cumsum(rng.standard_normal((20, 2)), axis=0)
-    x[6] = np.nan
-    return GaussianHMM(x, 3)
-
-
-def autoregressive(rng):
-    x = [np.cumsum(rng.standard_normal((21, 2)), axis=0)]
-    return AutoRegressiveHMM(x, 2, order=2, sites="steps")
-
-
-def network(rng):
-    x = [np.cumsum(rng.standard_normal((21, 2)), axis=0)]
-    return NeuralHMM(x, 2, n_hidden=2, sites="steps")
-
-
-def traffic(rng):
-    return PoissonTraffic(*simulate_traffic(rng, 20, days=3, missing=0.1))
+def walk(rng, n, missing=slice(0)):
+    x = np.cumsum(rng.standard_normal((n, 2)), axis=0)
+    x[missing, :] = np.nan
+    return x
 
 
 def held(rng):
@@ -36,16 +22,12 @@ def held(rng):
     return model.hold(model.initial_params())[0]
 
 
-def counts(rng):
-    return PoissonHMM(rng.poisson(5.0, 20), 2)
-
-
 MODELS = {
-    "counts": counts,
-    "HMM": gaussian,
-    "AR": autoregressive,
-    "network": network,
-    "traffic": traffic,
+    "counts": lambda rng: PoissonHMM(rng.poisson(5.0, 20), 2),
+    "HMM": lambda rng: GaussianHMM(walk(rng, 20, [6]), 3),
+    "AR": lambda rng: AutoRegressiveHMM([walk(rng, 21)], 2, order=2, sites="steps"),
+    "network": lambda rng: NeuralHMM([walk(rng, 21)], 2, n_hidden=2, sites="steps"),
+    "traffic": lambda rng: PoissonTraffic(*simulate_traffic(rng, 20, days=3, missing=0.1)),
 }
 
 

@@ -41,13 +41,6 @@ def test_minimum_is_that_of_the_closed_form():
     assert found.losses.min() == pytest.approx(found.loss, rel=1e-9)
 
 
-def test_a_single_ridge_against_every_value():
-    found = acv.tune(lambda a: ridges(a[[0, 0, 0]]), [30.0], ONE_EACH)
-    values = [closed(np.full(3, np.log(a))) for a in np.geomspace(1e-2, 1e3, 2000)]
-    assert found.loss == pytest.approx(min(values), rel=1e-6)
-    assert abs(found.gradient * found.alpha) < 1e-3 * found.result.se
-
-
 def test_what_ends_at_a_bound_is_said():
     """Two columns of noise: their ridge runs to the upper bound."""
     found = acv.tune(ridges, np.ones(3), ONE_EACH, bounds=(0.5, 20.0))

@@ -42,8 +42,19 @@ CHAPTERS = """
 one = { path = "use", question = "?", difficulty = "easy", learn = ["this"], needs = "that" }
 two = { path = "papers", question = "?", difficulty = "easy", learn = ["this"], needs = "that" }
 """
-STUBS = {
-    "html/jupyter_book/cli/main.py": """
+FILES = {
+    "book/claims/papers.toml": PAPERS,
+    "book/claims/demo.toml": CLAIMS,
+    "book/chapters.toml": CHAPTERS,
+    "book/_config.yml": "title: Demo\n",
+    "book/_toc.yml": "root: index\n",
+    "book/index.md": "# Demo\n\n<!-- chapters: papers -->\n<!-- chapters: use -->\n",
+    "book/api.md": "# Reference\n\n<!-- api -->\n",
+    "book/scoreboard.md": "<!-- scoreboard -->\n",
+    "book/benchmarks.md": "<!-- benchmarks -->\n",
+    "book/published/ledger.json": "[]",
+    "stubs/html/jupyter_book/sphinx.py": "def build_sphinx(): pass\n",
+    "stubs/html/jupyter_book/cli/main.py": """
 import pathlib, sys
 def main():
     source, output = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[4], "_build", "html")
@@ -56,7 +67,7 @@ def main():
     for name, body in {"index": text, "genindex": "", "end": "whole"}.items():
         (output / f"{name}.html").write_text(page.replace("{}", body))
 """,
-    "kernel/jupytext.py": """
+    "stubs/kernel/jupytext.py": """
 import json, pathlib
 from types import SimpleNamespace
 def read(path):
@@ -65,15 +76,19 @@ def writes(executed, fmt):
     title = {"cell_type": "markdown", "metadata": {}, "source": "# Title\\n"}
     return json.dumps({"cells": [title], "text": executed.text})
 """,
-    "kernel/papermill/__init__.py": """
+    "stubs/kernel/papermill/__init__.py": """
 from types import SimpleNamespace
 def execute_notebook(notebook, target, parameters, **settings):
     text = "\\n".join([notebook.text, *(cell.source for cell in notebook.cells)])
     exec(text.replace('scale = "none"', f"scale = {parameters['scale']!r}"), {})
     return SimpleNamespace(metadata={"papermill": {}}, cells=[None], text=text)
 """,
-    "kernel/papermill/exceptions.py": "class PapermillExecutionError(Exception): pass\n",
+    "stubs/kernel/papermill/exceptions.py": "class PapermillExecutionError(Exception): pass\n",
 }
+EMPTY = """acvlib/__init__.py book/api.toml book/pyproject.toml
+requirements/library.txt requirements/book.txt
+stubs/html/jupyter_book/__init__.py stubs/html/jupyter_book/cli/__init__.py
+.venv/.library .venv/.ready"""  # the newest last, as make looks at times
 
 
 class SmallBook:
@@ -88,28 +103,10 @@ class SmallBook:
         no_cache = shutil.ignore_patterns("__pycache__")
         for name in ("tools", "book/acvbook"):
             shutil.copytree(ROOT / name, self.root / name, ignore=no_cache)
-        self.write("acvlib/__init__.py", "")
-        self.write("book/claims/papers.toml", PAPERS)
-        self.write("book/claims/demo.toml", CLAIMS)
-        self.write("book/_config.yml", "title: Demo\n")
-        self.write("book/_toc.yml", "root: index\n")
-        self.write("book/index.md", "# Demo\n\n<!-- chapters: papers -->\n<!-- chapters: use -->\n")
-        self.write("book/chapters.toml", CHAPTERS)
-        self.write("book/api.toml", "")
-        self.write("book/api.md", "# Reference\n\n<!-- api -->\n")
-        for name in ("scoreboard", "benchmarks"):
-            self.write(f"book/{name}.md", f"<!-- {name} -->\n")
-        for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
-            self.write(name, "")
-        self.write("book/published/ledger.json", "[]")
-        for name, content in STUBS.items():
-            self.write(f"stubs/{name}", content)
-        for package in ("jupyter_book", "jupyter_book/cli"):
-            self.write(f"stubs/html/{package}/__init__.py", "")
         self.write(".venv/bin/doit", f'#!/bin/sh\nexec "{sys.executable}" -m doit "$@"\n')
         (self.root / ".venv/bin/doit").chmod(0o755)
-        for name in (".venv/.library", ".venv/.ready"):
-            self.write(name, "")
+        for name, content in (FILES | dict.fromkeys(EMPTY.split(), "")).items():
+            self.write(name, content)
         self.notebooks(1)
         return self
 
@@ -130,15 +127,9 @@ class SmallBook:
         kept.pop("MAKELEVEL", None)
         kept["ACVLIB_DATA"] = ""
         kept["PYTHONPATH"] = os.pathsep.join(map(str, path))
-        return subprocess.Popen(
-            [*before, "make", target],
-            cwd=self.root,
-            env=kept | variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        settings = {"cwd": self.root, "env": kept | variables, "start_new_session": True}
+        return subprocess.Popen([*before, "make", target], **settings, **output)
 
     def make(self, target="book", *before, **variables):
         """(exit code, output) of a make that has ended."""

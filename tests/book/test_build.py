@@ -12,7 +12,6 @@ from small_book import SmallBook, wait_for
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A small book."""
     book = SmallBook(tmp_path_factory.mktemp("Bücher und mehr") / "Straße").create()
     code, output = book.make()
     assert code == 0, output
@@ -23,7 +22,6 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def book(built, tmp_path):
-    """A copy of the built book."""
     root = tmp_path / "ein Buch für uns"
     shutil.copytree(built.root, root, symlinks=True)
     return SmallBook(root)

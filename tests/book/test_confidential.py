@@ -1,7 +1,4 @@
-"""Nothing of CoNLL-2003's text is in git or in a built page.
-
-Its licence does not let us show it.
-"""
+"""Nothing of CoNLL-2003's text, which we may not show, is in git or in a built page."""
 
 import html
 import re
@@ -13,9 +10,8 @@ from acvbook import datasets
 
 ROOT = Path(__file__).parent.parent.parent
 RUN = 7  # words in a row that no text of ours has by chance
-ASIDE = re.compile(
-    r"[BIES]-[A-Z]+|O|[-+]?\d+(\.\d+)?"
-)  # what a table may put between the words of a sentence
+# what a table may put between the words of a sentence
+ASIDE = re.compile(r"[BIES]-[A-Z]+|O|[-+]?\d+(\.\d+)?")
 
 
 def runs(words):
@@ -42,37 +38,30 @@ def found(page, held_back):
     return (runs(words) | runs(bare(words))) & held_back
 
 
+def showing(paths, held_back):
+    """Those of the files that show a sentence."""
+    return [path for path in paths if found(path.read_text("utf-8", errors="ignore"), held_back)]
+
+
 def test_the_search_finds_a_sentence_shown_as_text_or_as_a_table(held_back):
     sentence = max(held_back)
-    cells = "".join(
-        f"<tr><th>{i}</th><td>{word}</td><td>B-PER</td><td>0.5</td></tr>"
-        for i, word in enumerate(sentence)
-    )
+    row = "<tr><th>{}</th><td>{}</td><td>B-PER</td><td>0.5</td></tr>"
+    cells = "".join(row.format(i, word) for i, word in enumerate(sentence))
     for page in (f"<p>{' '.join(sentence)}</p>", f"<table>{cells}</table>"):
         assert found(page, held_back)
 
 
 def test_no_sentence_is_in_a_built_page(held_back):
     folders = [ROOT / "book" / "_build", ROOT / "book" / "published", ROOT / "build"]
-    pages = [
-        path
-        for folder in folders
-        for kind in ("html", "ipynb", "json")
-        for path in folder.rglob(f"*.{kind}")
-    ]
-    assert [
-        path for path in pages if found(path.read_text("utf-8", errors="ignore"), held_back)
-    ] == []
+    kinds = (".html", ".ipynb", ".json")
+    pages = [path for each in folders for path in each.rglob("*") if path.suffix in kinds]
+    assert showing(pages, held_back) == []
 
 
 def test_no_sentence_is_in_git(held_back):
-    listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=False
-    )
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True)
     if listed.returncode:
         pytest.skip("no git here")
     paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
     texts = [path for path in paths if path.is_file() and path.suffix != ".svg"]
-    assert [
-        path for path in texts if found(path.read_text("utf-8", errors="ignore"), held_back)
-    ] == []
+    assert showing(texts, held_back) == []

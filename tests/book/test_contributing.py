@@ -20,17 +20,8 @@ from acvlib.results import Run
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-FOLDERS = (
-    "",
-    "acvlib",
-    "acvlib/inference",
-    "acvlib/treecv",
-    "acvlib/models/hmm",
-    "acvlib/models/hmm/emissions",
-    "book",
-    "tests",
-    "tests/book",
-)
+FOLDERS = ["", "book", "tests", "tests/book", "acvlib", "acvlib/inference", "acvlib/treecv"]
+FOLDERS += ["acvlib/models/hmm", "acvlib/models/hmm/emissions"]
 ABSENT = ("notebooks/NN_name.py",)  # not yet, or ever
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 2))

@@ -94,12 +94,6 @@ def test_replicates_have_the_means_and_the_variance_asked_for():
     check_replicates(genes)
 
 
-def test_scaling_is_that_of_the_scaled_files():
-    X = np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0]])
-    data = datasets.Libsvm("abalone", X, np.zeros(3), *OF_A_TABLE)
-    assert_array_equal(data.scaled(), [[-1.0, 0.0], [-0.5, 0.0], [1.0, 0.0]])
-
-
 def test_recordings_are_scaled_by_the_reference_alone():
     rng = np.random.default_rng(1)
     a, b = (Mocap([rng.normal(size=(n, 12)) * n], 30, *OF_A_TABLE) for n in (30, 9))

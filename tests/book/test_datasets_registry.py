@@ -28,9 +28,7 @@ def use_only(monkeypatch, **changes):
 
 @pytest.fixture
 def toy(monkeypatch, tmp_path):
-    """A registry of one small set; returns the two folders that are searched, $ACVLIB_DATA's
-    first.
-    """
+    """A registry of one small set; returns the folders that are searched, $ACVLIB_DATA's first."""
     use_only(monkeypatch)
     monkeypatch.setattr(registry, "cache_folder", lambda name: tmp_path / "cache" / name)
     monkeypatch.setenv("ACVLIB_DATA", str(tmp_path / "given"))
@@ -59,9 +57,8 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 def test_registry_is_complete():
     assert len(registry.data_sets()) == 10
     for data_set in registry.data_sets().values():
-        assert all(
-            [data_set.title, data_set.source, data_set.licence, data_set.citation, data_set.files]
-        )
+        said = ("title", "source", "licence", "citation", "files")
+        assert all(getattr(data_set, name) for name in said)
         assert all(len(sha256) == 64 and int(sha256, 16) for sha256 in data_set.files.values())
         assert set(data_set.urls) in (set(), set(data_set.files))
 
@@ -80,9 +77,8 @@ def test_given_folder_comes_before_cache(toy):
 
 
 def test_missing_file_names_places_and_remedy(toy):
-    with pytest.raises(
-        registry.DataNotFound, match=r"given.*or.*cache.*by hand from https://example\.org"
-    ):
+    message = r"given.*or.*cache.*by hand from https://example\.org"
+    with pytest.raises(registry.DataNotFound, match=message):
         registry.find("toy", "a.csv")
 
 
@@ -92,13 +88,8 @@ def test_corrupt_file_is_not_passed_over_for_a_good_one(toy):
     (cached / "a.csv").write_bytes(CONTENT)
     with pytest.raises(registry.DataCorrupt) as raised:
         registry.find("toy", "a.csv")
-    for part in (
-        str(given / "a.csv"),
-        hashlib.sha256(b"altered").hexdigest(),
-        TOY.files["a.csv"],
-        "Delete",
-    ):
-        assert part in str(raised.value)
+    hashes = hashlib.sha256(b"altered").hexdigest(), TOY.files["a.csv"]
+    assert all(part in str(raised.value) for part in (str(given / "a.csv"), *hashes, "Delete"))
 
 
 def test_fetch_verifies_each_file(toy, served, monkeypatch):
@@ -113,12 +104,9 @@ def test_fetch_verifies_each_file(toy, served, monkeypatch):
     assert registry.find("toy", "a.csv") == folder / "a.csv"
 
 
-def test_fetch_without_a_route_says_what_to_do(toy):
+def test_fetch_without_a_route_or_of_an_absent_origin_says_what_to_do(toy, served, monkeypatch):
     with pytest.raises(registry.DataNotFound, match=r"no download; by hand .* Ask\."):
         fetch("toy")
-
-
-def test_fetch_of_an_absent_origin_says_what_to_do(toy, served, monkeypatch):
     use_only(monkeypatch, urls={"a.csv": f"{served[1]}/absent.csv"})
     with pytest.raises(registry.DataNotFound, match=r"download failed .*404.* Ask\."):
         fetch("toy")

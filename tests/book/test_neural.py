@@ -10,17 +10,12 @@ from acvlib.models import LinearChainCRF
 torch = pytest.importorskip("torch")
 neural = pytest.importorskip("acvbook.neural")
 
-from acvbook.neural.batches import (  # noqa: E402
-    LONGEST_WORD,
-    UNKNOWN,
-    Vocabulary,
-)
+from acvbook.neural.batches import LONGEST_WORD, UNKNOWN, Vocabulary  # noqa: E402
 from acvbook.neural.bilstm_crf import CRFLayer  # noqa: E402
 from acvbook.neural.training import Training, score, train  # noqa: E402
 
-TINY = Training(
-    neural.Sizes(word=6, character=4, filters=4, hidden=5, layers=2), epochs=3, learning_rate=0.01
-)
+SIZES = neural.Sizes(word=6, character=4, filters=4, hidden=5, layers=2)
+TINY = Training(SIZES, epochs=3, learning_rate=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +56,8 @@ def test_padding_and_batches_change_no_score(text, trained):
 def test_words_are_normalised_and_unknown_ones_marked(text):
     vocabulary = Vocabulary.of(Sentences((("In", "1999", "in"),), (("O",) * 3,)), ("O",))
     assert set(vocabulary.words) == {"in", "0000"}
-    words, characters, _ = vocabulary.encode(
-        Sentences((("IN", "2024", "new" * 20),), (("O",) * 3,))
-    )
+    new = Sentences((("IN", "2024", "new" * 20),), (("O",) * 3,))
+    words, characters, _ = vocabulary.encode(new)
     assert words[0][1] == vocabulary.words["0000"]
     assert words[0][2] == UNKNOWN
     assert characters[0].shape == (3, LONGEST_WORD)

@@ -1,6 +1,4 @@
-"""Running a notebook: everything or nothing arrives, a failure shows its cell,
-and no trace of the machine stays.
-"""
+"""Running a notebook: all or nothing arrives, failures show their cell, no trace of the machine."""
 
 import json
 import subprocess

@@ -10,20 +10,9 @@ from acvbook.claims import Claim, LedgerError, load_claims
 ROOT = Path(__file__).resolve().parents[2]
 CLAIM = Claim("ghosh.x", "Table 9", "In 384 tracts.", paper="682.5 hours", must={"quick": ">= 1"})
 CLAIMS = {CLAIM.id: CLAIM, "ghosh.y": Claim("ghosh.y", "Table 9", "A number.")}
-RECORDS = {
-    "ghosh.x": {
-        "value": 0.99871,
-        "baseline": True,
-        "spread": [0.25, 12345.6],
-        "draws": 30,
-        "seconds": None,
-        "scale": "paper",
-        "holds": True,
-        "ok": True,
-        "power": True,
-        "data": "real",
-    }
-}
+NUMBERS = {"value": 0.99871, "baseline": True, "spread": [0.25, 12345.6], "draws": 30}
+VERDICT = {"scale": "paper", "holds": True, "ok": True, "power": True, "data": "real"}
+RECORDS = {"ghosh.x": NUMBERS | VERDICT | {"seconds": None}}
 
 
 @pytest.mark.parametrize(

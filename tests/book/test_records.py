@@ -8,17 +8,9 @@ import pytest
 from acvbook import ledger
 from acvbook.studies import records
 
-ENDINGS = [
-    "as_printed",
-    "infinitesimal_jackknife",
-    "same",
-    "p.as_printed",
-    "in_se.infinitesimal_jackknife",
-    "gamma_p",
-    "gamma_i",
-    "error",
-    "share",
-]
+RUNGS = ("as_printed", "infinitesimal_jackknife", "no_adjustment")
+ENDINGS = ["same", "p.as_printed", "in_se.infinitesimal_jackknife", "gamma_p", "gamma_i", "share"]
+ENDINGS += RUNGS[:2]
 
 
 @pytest.fixture
@@ -32,19 +24,15 @@ def recorded(monkeypatch):
     return calls
 
 
-def test_each_rung_that_is_claimed_is_recorded_beside_doing_nothing(recorded):
-    columns = {"no_adjustment": [3.0, 4.0], "as_printed": [1.0, 2.0], "not_claimed": 0.0}
+@pytest.mark.parametrize("nothing", [[3.0, 4.0], None])
+def test_each_rung_that_is_claimed_is_recorded_beside_doing_nothing(recorded, nothing):
+    columns = {"no_adjustment": nothing or np.nan, "as_printed": [1.0, 2.0], "not_claimed": 0.0}
     records.record_rungs("a", pd.DataFrame(columns))
     values, keys = recorded.pop("a.as_printed")
     assert list(values) == [1.0, 2.0]
-    assert list(keys["baseline"]) == [3.0, 4.0]
+    baseline = keys["baseline"]
+    assert (baseline if nothing is None else list(baseline)) == nothing
     assert not recorded
-
-
-def test_without_a_number_for_doing_nothing_there_is_no_baseline(recorded):
-    table = pd.DataFrame({"no_adjustment": [np.nan] * 2, "as_printed": [1.0, 2.0]})
-    records.record_rungs("a", table)
-    assert recorded["a.as_printed"][1]["baseline"] is None
 
 
 def test_one_draw_has_one_value_and_columns_other_names(recorded):
@@ -55,10 +43,9 @@ def test_one_draw_has_one_value_and_columns_other_names(recorded):
 
 
 def test_choices_are_recorded_beside_those_of_doing_nothing(recorded):
-    criteria = ("exact", "no_adjustment", "infinitesimal_jackknife")
-    index = pd.MultiIndex.from_product([range(4), criteria], names=["draw", "criterion"])
+    index = pd.MultiIndex.from_product([range(4), ["exact", *RUNGS[1:]]])
     columns = {"gamma_p": 1.0, "gamma_i": 2.0, "regret": 0.0, "in_se": 0.0, "same": 1.0}
-    table = pd.DataFrame(columns, index)
+    table = pd.DataFrame(columns, index.set_names(["draw", "criterion"]))
     table.loc[(0, "infinitesimal_jackknife"), ["same", "in_se"]] = 0.0, 0.5
     table.loc[(slice(1, 3), "no_adjustment"), "same"] = 0.0
     records.record_choices("a", table, None)
@@ -67,11 +54,8 @@ def test_choices_are_recorded_beside_those_of_doing_nothing(recorded):
 
 
 def test_of_settings_the_largest_is_recorded_with_their_range(recorded):
-    index = pd.MultiIndex.from_product(
-        [(0.1, 1.0), range(3), ("as_printed", "infinitesimal_jackknife", "no_adjustment")],
-        names=["width", "draw", "rung"],
-    )
+    index = pd.MultiIndex.from_product([(0.1, 1.0), range(3), RUNGS])
     values = np.repeat([0.2, 0.4], 9) + np.tile(np.repeat([-0.1, 0.0, 0.3], 3), 2)
-    records.record_settings("a", pd.DataFrame({"r": values}, index), None, {"p": "r"})
-    value, keys = recorded["a.p.as_printed"]
-    assert (value, keys) == (0.4, {"draws": 3, "spread": [0.2, 0.4]})
+    table = pd.DataFrame({"r": values}, index.set_names(["width", "draw", "rung"]))
+    records.record_settings("a", table, None, {"p": "r"})
+    assert recorded["a.p.as_printed"] == (0.4, {"draws": 3, "spread": [0.2, 0.4]})

@@ -5,33 +5,18 @@ import scoreboard
 from acvbook.claims import Claim, anchor, kind, load_claims, words
 
 RULE = {"quick": ">= 1", "paper": ">= 1"}
-CLAIM = Claim(
-    "ghosh.fig9",
-    "Figure 9",
-    "A number, |o| times.",
-    paper=0.5,
-    unit="nats",
-    must=RULE,
-    notebook="05_mrf",
-    figure="fig-nine",
-    explanation="The paper's scaling is not known.",
-)
+PLACE = {"notebook": "05_mrf", "figure": "fig-nine", "explanation": "Its scaling is not known."}
+OF_PAPER = {"paper": 0.5, "unit": "nats", "must": RULE}
+CLAIM = Claim("ghosh.fig9", "Figure 9", "A number, |o| times.", **OF_PAPER, **PLACE)
+NUMBERS = {"value": 0.123456, "baseline": 0.1, "draws": 20, "spread": [0.1, 0.2]}
+REBUILT = "not testable: rebuilt data (the rule holds on them)"
+SIMULATED = "not testable: simulated data (the rule fails on them)"
 
 
 def record(holds, power=None, data="real", scale="paper"):
-    return {
-        "id": CLAIM.id,
-        "value": 0.123456,
-        "baseline": 0.1,
-        "draws": 20,
-        "spread": [0.1, 0.2],
-        "holds": holds,
-        "ok": holds if data.startswith("real") else None,
-        "power": power,
-        "data": data,
-        "data_sha256": "ab" * 32,
-        "scale": scale,
-    }
+    ok = holds if data.startswith("real") else None
+    said = {"holds": holds, "ok": ok, "power": power, "data": data, "scale": scale}
+    return {"id": CLAIM.id, "data_sha256": "ab" * 32} | NUMBERS | said
 
 
 @pytest.mark.parametrize(
@@ -46,16 +31,8 @@ def record(holds, power=None, data="real", scale="paper"):
         (record(False), "failed", "not reproduced"),
         (record(False, data="real, other"), "failed", "not reproduced on other data"),
         (record(True, True, "real, other"), "power", "reproduced on other data"),
-        (
-            record(True, data="rebuilt"),
-            "open",
-            "not testable: rebuilt data (the rule holds on them)",
-        ),
-        (
-            record(False, data="simulated"),
-            "open",
-            "not testable: simulated data (the rule fails on them)",
-        ),
+        (record(True, data="rebuilt"), "open", REBUILT),
+        (record(False, data="simulated"), "open", SIMULATED),
     ],
 )
 def test_verdict(entry, name, verdict):

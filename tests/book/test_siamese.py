@@ -1,6 +1,4 @@
-"""The Siamese network: its loss pair by pair, its derivatives by finite differences,
-folds by deleting images.
-"""
+"""The Siamese network: loss pair by pair, derivatives by differences, folds by deleting images."""
 
 from dataclasses import replace
 
@@ -32,9 +30,8 @@ FOLD = np.array([3, 4, 5])
 
 
 def central(function, at, direction, step=1e-5):
-    return (np.asarray(function(at + step * direction)) - function(at - step * direction)) / (
-        2 * step
-    )
+    ends = [np.asarray(function(at + way * step * direction)) for way in (1, -1)]
+    return (ends[0] - ends[1]) / (2 * step)
 
 
 def test_objective_is_the_mean_over_all_pairs(model, params):
@@ -67,10 +64,8 @@ def test_derivatives_are_finite_differences(model, params):
 def test_the_printed_cross_differs_by_the_normaliser(model, params):
     ones, without = np.ones(12), replace(model, gamma_i=0.0)
     mean = without.derivatives.value_and_gradient(params, ones)[1]
-    printed, ours = (
-        f(params, acv.folds.Folds([FOLD]))[0]
-        for f in (model.printed_cross, model.derivatives.cross)
-    )
+    each = (model.printed_cross, model.derivatives.cross)
+    printed, ours = (cross(params, acv.folds.Folds([FOLD]))[0] for cross in each)
     assert_allclose(printed * (9 / 12) ** 2, ours - 2 * 3 / 12 * mean, rtol=1e-8, atol=1e-12)
 
 

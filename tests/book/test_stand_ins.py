@@ -68,11 +68,13 @@ def lengths(parts):
     return np.array([len(part) for part in parts])
 
 
-def text_facts(name, tags, *splits):
-    """(set, what, how to take it, facts) of lengths and tags of the three splits of a text."""
-    for split, facts in zip(("train", "valid", "test"), splits, strict=True):
+def text_facts(name, *splits):
+    """(set, what, how to take it, facts) of tags, and of how long sentences of each split are."""
+    for split, (n, most, median, free) in zip(("train", "valid", "test"), splits, strict=True):
+        facts = Facts("int64", (n,), 1, most, median, 1, free=free)
         yield name, split, lambda data, split=split: lengths(getattr(data, split).words), facts
-    yield name, "tags", lambda data: tag_numbers(data.train.tags), tags
+    facts = Facts("int64", (None,), 0, 8, 0, 1, 9)
+    yield name, "tags", lambda data: tag_numbers(data.train.tags), facts
 
 
 def tag_numbers(tags):
@@ -110,20 +112,8 @@ ARRAYS = [
     ("philadelphia, May 2016", "counts", lambda d: d.counts,
      Facts("int64", (384,), 0, 45, 8, 1, 37)),
     ("philadelphia, toy", "counts", lambda d: d.counts, Facts("int64", (21,), 6, 119, 46, 1, 19)),
-    *text_facts(
-        "conll2003",
-        Facts("int64", (None,), 0, 8, 0, 1, 9),
-        Facts("int64", (14_987,), 1, 113, 9, 1),
-        Facts("int64", (3_466,), 1, 109, 10, 1),
-        Facts("int64", (3_684,), 1, 124, 8, 1),
-    ),
-    *text_facts(
-        "wnut17",
-        Facts("int64", (None,), 0, 8, 0, 1, 9),
-        Facts("int64", (3_394,), 1, 41, 18, 1, free=0.5),
-        Facts("int64", (1_009,), 1, 82, 13, 1),
-        Facts("int64", (1_287,), 1, 105, 15, 1),
-    ),
+    *text_facts("conll2003", (14_987, 113, 9, 0), (3_466, 109, 10, 0), (3_684, 124, 8, 0)),
+    *text_facts("wnut17", (3_394, 41, 18, 0.5), (1_009, 82, 13, 0), (1_287, 105, 15, 0)),
 ]  # fmt: skip
 
 
@@ -188,9 +178,8 @@ def test_columns_of_tables(name, number, column, kind):
     distinct = len(np.unique(values))
     if column.distinct and kind == "real":
         assert distinct == column.distinct
-        assert (others.min(), others.max()) == pytest.approx(
-            (column.quantiles[0], column.quantiles[-1]), abs=1e-7
-        )
+        ends = column.quantiles[0], column.quantiles[-1]
+        assert (others.min(), others.max()) == pytest.approx(ends, abs=1e-7)
     elif column.distinct and column.step > 1e-4:
         assert column.distinct / 2 <= distinct <= 5 * column.distinct
 
@@ -225,10 +214,7 @@ def test_traffic_has_nights_games_and_gaps(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("name", "outside", "begins"),
-    [
-        ("conll2003", 0.8336, [6600, 7140, 6321, 3438]),
-        ("wnut17", 0.9496, [660, 548, 485, 282]),
-    ],
+    [("conll2003", 0.8336, [6600, 7140, 6321, 3438]), ("wnut17", 0.9496, [660, 548, 485, 282])],
 )
 def test_tags(name, outside, begins, kind):
     data = loaded(name, kind)
@@ -295,8 +281,5 @@ def test_a_mistyped_folder_is_never_stood_in_for(monkeypatch, tmp_path, name):
     monkeypatch.setenv("ACVLIB_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(NotADirectoryError, match="ACVLIB_DATA=.*nowhere is not a directory"):
         asked_for(name)
-
-
-def test_sets_without_simulator_are_named():
     with pytest.raises(KeyError, match="no simulator for 'giordano_results'"):
         datasets.load_or_simulate("giordano_results", np.random.default_rng(0))

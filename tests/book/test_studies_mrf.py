@@ -1,6 +1,4 @@
-"""The studies and figures of the chapter on hidden fields,
-on a small map whose answers can be had otherwise.
-"""
+"""The studies of hidden fields, on a small map whose answers can be had otherwise."""
 
 import numpy as np
 import pytest
@@ -24,11 +22,9 @@ def fields(data):
     return {beta: mrf.every_rung(data, beta, acv.folds.leave_one_out(30)) for beta in (0.1, 0.3)}
 
 
-def test_the_papers_coupling_counts_every_edge_twice(data):
+def test_a_step_by_tract_is_a_step_of_em(data, fields):
+    """The paper's coupling counts every edge twice."""
     assert mrf.hidden_field(data, 0.3).coupling == 0.6
-
-
-def test_a_step_by_tract_is_a_step_of_em(fields):
     model, params = fields[0.3].model, fields[0.3].fit.params + 0.1
     weights = acv.folds.weights(30, [3, 4])
     expected = mrf.maximise(model, params, weights)

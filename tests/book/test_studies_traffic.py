@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose
 import acvlib as acv
 from acvlib.models import PoissonTraffic
 
+NAMES = ("no_adjustment", "infinitesimal_jackknife", "exact", "newton_step")
+
 
 def rng(seed=0):
     return np.random.default_rng(seed)
@@ -29,10 +31,8 @@ def redrawn(problem):
 
 def test_measures_of_a_draw_are_those_of_its_ten_folds(redrawn):
     rungs = redrawn["contiguous", 5]
-    none, ij, exact = (
-        np.concatenate(rungs[name].losses[10:])
-        for name in ("no_adjustment", "infinitesimal_jackknife", "exact")
-    )
+    losses = {name: np.concatenate(rung.losses[10:]) for name, rung in rungs.items()}
+    none, ij, exact, ns = (losses[name] for name in NAMES)
     row = traffic.by_draw(rungs).loc[1].swaplevel()["infinitesimal_jackknife"]
     assert_allclose(row["R"], np.corrcoef(ij, exact)[0, 1])
     assert_allclose(row["R of differences"], np.corrcoef(ij - none, exact - none)[0, 1])
@@ -41,7 +41,6 @@ def test_measures_of_a_draw_are_those_of_its_ten_folds(redrawn):
     assert_allclose(row["relative error"], acv.relative_errors(*pair)[10:].mean())
     assert_allclose(row["theta error"], np.median(acv.theta_errors(*pair)[10:]))
     fourth = traffic.newton_against(rungs)
-    ns = np.concatenate(rungs["newton_step"].losses[10:])
     assert_allclose(fourth.differences[1], np.corrcoef(ns - none, ij - none)[0, 1])
 
 

@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 SPANS = st.lists(
     st.tuples(st.sampled_from(["", "PER", "LOC"]), st.integers(1, 3)), min_size=1, max_size=5
 )
-LINES = [
-    "-DOCSTART- O",
-    "",
-    "",
-    "Ada NNP I-PER",
-    "wrote VBD O",
-    "",
-    "-DOCSTART- O",
-    "Bo NNP I-PER",
-]
+LINES = ["-DOCSTART- O", "", "", "Ada NNP I-PER", "wrote VBD O", "", "-DOCSTART- O", "Bo NNP I-PER"]
 
 
 @given(SPANS)

@@ -40,13 +40,9 @@ def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(fra
 
 
 def test_ratios_of_a_table_made_by_hand():
-    papers = {
-        "treecv.fixed.5": "30.0 ± 2.0",
-        "treecv.fixed.100": "31.0 ± 0.5",
-        "standard.fixed.5": "33.0 ± 1.0",
-        "standard.fixed.100": "31.5 ± 1.0",
-        "treecv.fixed.n": "30.6 ± 0.1",
-    }
+    papers = {"treecv.fixed.5": "30.0 ± 2.0", "treecv.fixed.100": "31.0 ± 0.5"}
+    papers |= {"standard.fixed.5": "33.0 ± 1.0", "standard.fixed.100": "31.5 ± 1.0"}
+    papers["treecv.fixed.n"] = "30.6 ± 0.1"
     table = treecv_tables.published(papers, n=581_012)
     assert table.loc[("treecv", "fixed", 0)].tolist() == [30.6, 0.1, 581_012]
     assert treecv_tables.spread_ratio(table, "treecv", "fixed") == 0.25
@@ -55,13 +51,10 @@ def test_ratios_of_a_table_made_by_hand():
 
 
 def test_level_and_spread_beside_the_published_ones():
-    losses = pd.DataFrame(
-        {("treecv", "fixed", 5): [30.0, 32.0], ("treecv", "fixed", 100): [31.0, 31.2]}
-    )
-    losses.columns = losses.columns.set_names(["method", "order", "k"])
-    published = treecv_tables.published(
-        {"none": None, "treecv.fixed.5": "30.0 ± 2.0", "treecv.fixed.100": "31.0 ± 0.1"}, n=4_000
-    )
+    cells = {("treecv", "fixed", 5): [30.0, 32.0], ("treecv", "fixed", 100): [31.0, 31.2]}
+    losses = pd.DataFrame(cells).rename_axis(["method", "order", "k"], axis=1)
+    papers = {"none": None, "treecv.fixed.5": "30.0 ± 2.0", "treecv.fixed.100": "31.0 ± 0.1"}
+    published = treecv_tables.published(papers, n=4_000)
     table = treecv_tables.moments(losses)
     assert table["mean"].tolist() == pytest.approx([31.0, 31.1])
     assert treecv_tables.spread_factor(table, published) == pytest.approx(np.sqrt(2))
@@ -71,46 +64,39 @@ def test_level_and_spread_beside_the_published_ones():
 
 
 def test_costs_of_times_made_by_hand():
-    times = {("treecv", "fixed", 5): 4, ("treecv", "fixed", 100): 8, ("treecv", "fixed", 0): 12}
-    times |= {("treecv", "randomized", 0): 24, ("treecv", "randomized", 100): 20}
-    times |= {("standard", "fixed", 5): 5, ("standard", "fixed", 100): 80}
-    times |= {("standard", "randomized", 100): 160}
-    keys = ("method", "order", "k")
-    rows = [
-        dict(zip(keys, cell, strict=True)) | {"n": 2_000, "seconds": s} for cell, s in times.items()
-    ]
-    for n, seconds in ((100, 1), (500, 48)):
-        for order in ("fixed", "randomized"):
-            rows.append(
-                dict(zip(keys, ("standard", order, 0), strict=True)) | {"n": n, "seconds": seconds}
-            )
-    made = pd.DataFrame(rows).assign(loss=0.0, pass_seconds=1.0, repetition=0)
+    """5, 100, 2000 are equal steps of log k, of 4 s each."""
+    seconds = {
+        ("treecv", "fixed", 5, 2_000): 4,
+        ("treecv", "fixed", 100, 2_000): 8,
+        ("treecv", "fixed", 0, 2_000): 12,
+        ("treecv", "randomized", 0, 2_000): 24,
+        ("treecv", "randomized", 100, 2_000): 20,
+        ("standard", "fixed", 5, 2_000): 5,
+        ("standard", "fixed", 100, 2_000): 80,
+        ("standard", "randomized", 100, 2_000): 160,
+    }
+    for order in treecv_tables.ORDERS:
+        seconds |= {("standard", order, 0, n): s for n, s in ((100, 1), (500, 48))}
+    made = pd.Series(seconds, name="seconds").rename_axis(["method", "order", "k", "n"])
+    made = made.reset_index().assign(loss=0.0, pass_seconds=1.0, repetition=0)
     [costs] = pd.DataFrame(treecv_tables.costs(made)).to_dict("records")
-    assert costs["passes"] == pytest.approx(12 / np.log2(4_000))
-    assert costs["standard_passes"] == pytest.approx(48 / np.log2(1_000))
-    assert (costs["randomized"], costs["standard_randomized"]) == (2.0, 2.0)
-    assert costs["speedup"] == 10.0
-    assert (costs["loocv_fixed"], costs["loocv_randomized"]) == (0.25, 0.5)
-    # 5, 100, 2000: equal steps of log k, of 4 each
-    assert costs["log2k"] == pytest.approx(1.0, abs=1e-3)
-    assert costs["standard_log2k"] == pytest.approx(1.0)  # of two points
+    known = {"passes": 12 / np.log2(4_000), "standard_passes": 48 / np.log2(1_000)}
+    known |= {"randomized": 2.0, "standard_randomized": 2.0, "speedup": 10.0}
+    known |= {"loocv_fixed": 0.25, "loocv_randomized": 0.5, "log2k": 1.0, "standard_log2k": 1.0}
+    assert {name: costs[name] for name in known} == pytest.approx(known, abs=1e-3)
 
 
-def test_the_smallest_speedup_is_the_least_median_of_cells():
+def test_the_smallest_speedup_is_the_least_median_of_cells_and_order_ratio_a_median_over_k():
     """A single slow call moves a mean, and no median."""
     seconds = {"treecv": [1.0, 1.0, 90.0], "standard": [2.0, 3.0, 4.0]}
-    rows = [
-        {"method": method, "order": "fixed", "k": k, "n": 9, "repetition": i, "seconds": k * s}
-        for method, values in seconds.items()
-        for k in (5, 10)
-        for i, s in enumerate(values)
-    ]
-    found = treecv_tables.smallest_speedup(pd.DataFrame(rows), np.random.default_rng(0))
+    draws = {
+        (m, k, i): k * s for m, each in seconds.items() for k in (5, 10) for i, s in enumerate(each)
+    }
+    frame = pd.Series(draws, name="seconds").rename_axis(["method", "k", "repetition"])
+    frame = frame.reset_index().assign(order="fixed", n=9)
+    found = treecv_tables.smallest_speedup(frame, np.random.default_rng(0))
     assert (found["value"], found["draws"]) == (2.0, 3)
     assert found["spread"][0] < 2.0 < found["spread"][1]
-
-
-def test_order_ratio_is_a_median_over_k():
     ratios = {5: 0.5, 10: 0.8, 100: 3.0}
     cells = {("treecv", "fixed", k): 2.0 for k in ratios}
     cells |= {("treecv", "randomized", k): 2.0 * ratio for k, ratio in ratios.items()}

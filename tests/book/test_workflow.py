@@ -1,6 +1,4 @@
-"""What the hosted build may do: read, but for the job that publishes main; of actions pinned by
-commit. And what CI runs: all that a stranger has first, who has no data.
-"""
+"""What the hosted build may do, by pinned actions; and that CI runs as a stranger first."""
 
 import os
 import re

@@ -19,18 +19,13 @@ from sklearn.model_selection import PredefinedSplit
 
 import acvlib as acv
 from acvlib import models
+from acvlib.methods import ladder
 from acvlib.models.mrf.areas import neighbours
 
 from .law import Said
 
 TIGHT = {"tolerance": 1e-9}  # standard errors: what equality to 1e-8 needs
-METHODS = [
-    acv.no_adjustment,
-    acv.infinitesimal_jackknife,
-    acv.frozen_newton,
-    acv.newton_step,
-    acv.exact,
-]
+METHODS = list(ladder.METHODS.values())
 
 
 @dataclass(frozen=True)
@@ -121,12 +116,8 @@ def rows(rng, family="gaussian", n=24, p=2):
     X = rng.integers(0, 8, (n, p)).astype(float)
     X[:2] = [[0.0] * p, [7.0] * p]
     y = responses(rng, (X[:, 0] - 3.5) / 3, family)
-    return {
-        "X": X,
-        "y": y,
-        "weight": np.ones(n),
-        "fold": np.arange(n) % 2 + 2 * (np.arange(n) > 11),
-    }
+    fold = np.arange(n) % 2 + 2 * (np.arange(n) > 11)
+    return {"X": X, "y": y, "weight": np.ones(n), "fold": fold}
 
 
 def with_penalty(rng, family):
@@ -146,16 +137,8 @@ def of_regression(model, fit):
     return said
 
 
-OF_ROWS = {
-    "X": ("row", "column"),
-    "y": ("row",),
-    "weight": ("row",),
-    "fold": ("row",),
-    "penalty": ("column",),
-    "losses": ("row",),
-    "prediction": ("row",),
-    "coef": ("column",),
-}
+OF_ROWS = {"X": ("row", "column"), "penalty": ("column",), "coef": ("column",)}
+OF_ROWS |= dict.fromkeys(["y", "weight", "fold", "losses", "prediction"], ("row",))
 REGRESSION = {
     "axes": OF_ROWS,
     "free": ("row", "column"),
@@ -261,18 +244,11 @@ def tuned(tool):
 def resampled(model, fit, result, folds):
     """Of weights that are all 1, and of those of the folds."""
     weights = np.stack([acv.folds.weights(model.n_sites, fold) for fold in folds])
-    return {
-        "params": Said(np.sort(acv.bootstrap.refits(fit, weights, **TIGHT)[:, 1]), errors(fit)[1])
-    }
+    params = np.sort(acv.bootstrap.refits(fit, weights, **TIGHT)[:, 1])
+    return {"params": Said(params, errors(fit)[1])}
 
 
-OF_TABLES = {
-    "psi": ("row",),
-    "mended": ("row",),
-    "leverage": ("row",),
-    "interval": ("row",),
-    **OF_ROWS,
-}
+OF_TABLES = OF_ROWS | dict.fromkeys(["psi", "mended", "leverage", "interval"], ("row",))
 TOOLS = {
     "compare_methods": tool_of_exact(acv.compare_methods),
     "relative_errors": tool_of_exact(acv.relative_errors),
@@ -298,21 +274,16 @@ for name, tool in TOOLS.items():
 
 
 def ask_scores(estimator, X, y, weight, fold):
-    scores = acv.approx_cross_validate(
-        estimator.fit(X, y, sample_weight=weight),
-        X,
-        y,
-        cv=PredefinedSplit(fold),
-        params={"sample_weight": weight},
-        method="exact",
-    )
+    settings = {"cv": PredefinedSplit(fold), "params": {"sample_weight": weight}}
+    fit = estimator.fit(X, y, sample_weight=weight)
+    scores = acv.approx_cross_validate(fit, X, y, method="exact", **settings)
     return {"score": Said(np.sort(scores["test_score"]), scores["cv_result"].se)}
 
 
 def ask_predictions(estimator, X, y, weight, fold):
-    cv = PredefinedSplit(fold)
-    settings = {"cv": cv, "params": {"sample_weight": weight}, "method": "exact"}
-    mean = acv.approx_cross_val_predict(estimator.fit(X, y, sample_weight=weight), X, y, **settings)
+    settings = {"cv": PredefinedSplit(fold), "params": {"sample_weight": weight}}
+    fit = estimator.fit(X, y, sample_weight=weight)
+    mean = acv.approx_cross_val_predict(fit, X, y, method="exact", **settings)
     return {"prediction": Said(mean, np.std(mean) / len(mean) ** 0.5)}
 
 
@@ -434,20 +405,17 @@ def ask_sequences(model_of, names, x, weight, fold, **inputs):
     for name in names:
         value = np.asarray(getattr(named.emission, name))
         size = np.ptp(np.concatenate(x), axis=0) / n_frames**0.5
-        said[name] = Said(
-            value[order] if value.ndim else value, size if value.ndim == 2 else size[0]
-        )
+        unit = size if value.ndim == 2 else size[0]
+        said[name] = Said(value[order] if value.ndim else value, unit)
     return said
 
 
 OF_SEQUENCES = {
     "x": ("sequence", "frame", "channel"),
     "inputs": ("sequence", "frame", "input"),
-    "weight": ("sequence",),
-    "fold": ("sequence",),
-    "losses": ("sequence",),
     "posterior": ("sequence", "frame", "state"),
     "states": ("sequence", "frame"),
+    **dict.fromkeys(["weight", "fold", "losses"], ("sequence",)),
 }
 LEVELS = {"mean": "in unit", "sd": "of unit", "losses": "density"}
 HMMS = {  # frames, parameters, what follows the unit of a channel, settings
@@ -532,14 +500,8 @@ def grid(rng):
     adjacency = (np.abs(x[:, None] - x) + np.abs(y[:, None] - y) == 1).astype(float)
     counts = 1.0 + rng.poisson(np.where(x < 2, 2.0, 14.0))
     exposure = rng.integers(1, 3, 12) * 1.0
-    ones = np.ones(12)
-    return {
-        "counts": counts * exposure,
-        "adjacency": adjacency,
-        "exposure": exposure,
-        "weight": ones,
-        "fold": place % 3,
-    }
+    data = {"counts": counts * exposure, "adjacency": adjacency, "exposure": exposure}
+    return data | {"weight": np.ones(12), "fold": place % 3}
 
 
 def mrf(counts, adjacency, exposure, weight, fold=None):
@@ -614,13 +576,8 @@ TAGGED = {"axes": OF_SENTENCES, "sites": "sentence", "free": ("sentence",), "wei
 def half_labelled(rng):
     X = rng.integers(-4, 5, (16, 2)) / 1.0
     y = np.where(np.arange(16) < 12, np.sign(X[:, 0] + rng.normal(size=16) + 0.1), np.nan)
-    return {
-        "X": X,
-        "points": X,
-        "y": y,
-        "ridge": np.eye(2),
-        "fold": np.where(np.isnan(y), -1, np.arange(16) % 4),
-    }
+    fold = np.where(np.isnan(y), -1, np.arange(16) % 4)
+    return {"X": X, "points": X, "y": y, "ridge": np.eye(2), "fold": fold}
 
 
 def semisupervised(X, points, y, ridge, fold=None):
@@ -678,34 +635,22 @@ def ask_hmmlearn(x, fold, weight=None):
     return {"losses": losses(acv.exact(fit, folds_of(fold), **TIGHT))}
 
 
-def ask_jax(X, y, fold, weight=None, penalty=None):
-    import jax.numpy as jnp
+def ask_foreign(adapter, X, y, fold, weight=None, penalty=None):
+    """A logistic regression written in JAX or torch, which is imported when it is asked."""
+    if adapter == "from_torch":
+        import torch as xp
+    else:
+        import jax.numpy as xp
+
+    def terms(params, sites):  # JAX makes arrays of its own precision, which it sets when it calls
+        X_, y_ = xp.asarray(np.asarray(X, float)), xp.asarray(np.asarray(y, float))
+        eta = params[0] + X_[sites] @ params[1:]
+        return xp.logaddexp(0.0 * eta, eta) - y_[sites] * eta
 
     def loss(params, weights):
-        eta = params[0] + X @ params[1:]
-        return jnp.sum(weights * (jnp.logaddexp(0.0, eta) - y * eta)) + 0.5 * params @ params
+        return (weights * terms(params, slice(None))).sum() + 0.5 * (params**2).sum()
 
-    def heldout(params, sites):
-        eta = params[0] + jnp.asarray(X)[sites] @ params[1:]
-        return jnp.logaddexp(0.0, eta) - jnp.asarray(y)[sites] * eta
-
-    model = acv.from_jax(loss, heldout, len(y), np.zeros(3))
-    return {"losses": losses(fitted(model, fold)[1])}
-
-
-def ask_torch(X, y, fold, weight=None, penalty=None):
-    import torch
-
-    X, y = torch.tensor(np.asarray(X)), torch.tensor(np.asarray(y))
-
-    def terms(params, sites):
-        eta = params[0] + X[sites] @ params[1:]
-        return torch.logaddexp(torch.zeros_like(eta), eta) - y[sites] * eta
-
-    def loss(params, weights):
-        return torch.sum(weights * terms(params, slice(None))) + 0.5 * torch.sum(params**2)
-
-    model = acv.from_torch(loss, terms, len(y), np.zeros(3))
+    model = getattr(acv, adapter)(loss, terms, len(y), np.zeros(3))
     return {"losses": losses(fitted(model, fold)[1])}
 
 
@@ -716,10 +661,8 @@ def incremental(method, X, y, fold, weight=None):
     return {"losses": Said(result.pointwise, result.se)}
 
 
-OF_NODES = {
-    "adjacency": ("node", "node"),
-    **{name: ("node",) for name in ("counts", "exposure", "weight", "fold", "losses")},
-}
+OF_NODES = dict.fromkeys(["counts", "exposure", "weight", "fold", "losses"], ("node",))
+OF_NODES["adjacency"] = ("node", "node")
 MRF = {
     "axes": OF_NODES,
     "sites": "node",
@@ -756,8 +699,8 @@ door("PoissonTraffic", a_month, months, traffic, **MONTH)
 THEIRS = CHAIN | {"weight": None, "whole": ("x",)}
 door("from_hmmlearn", partial(of_sequences, emit=real_frames), ask_hmmlearn, **THEIRS)
 BINARY, FOREIGN = partial(rows, family="logistic"), PLAIN | {"whole": ()}
-door("from_jax", BINARY, ask_jax, **FOREIGN | {"examples": 1})
-door("from_torch", BINARY, ask_torch, **FOREIGN)
+door("from_jax", BINARY, partial(ask_foreign, "from_jax"), **FOREIGN | {"examples": 1})
+door("from_torch", BINARY, partial(ask_foreign, "from_torch"), **FOREIGN)
 for method in (acv.treecv, acv.kfold):
     name, asked = method.__name__, partial(incremental, method)
     door(name, rows, asked, **PLAIN | {"free": (), "public": (name, "Examples")})

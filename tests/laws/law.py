@@ -80,14 +80,13 @@ def same(found: dict, expected: dict, share: float = SHARE) -> None:
 def hold(check: Any, examples: int, **drawn: Any) -> None:
     """Run a check on drawn examples. They come from seeds, so that there is nothing to shrink."""
     number = math.ceil(SHARE_DRAWN * examples)
-    silent = list(HealthCheck)
     profile = settings(
         max_examples=number,
         deadline=None,
         derandomize=not NIGHTLY,
         database=None,
         phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=silent,
+        suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
     )
     profile(given(**drawn)(check))()

@@ -39,11 +39,8 @@ def public_names():
     """All names of acvlib and its public modules that can be called, as users write them."""
     for label in MODULES:
         module = getattr(acv, label) if label else acv
-        own = [
-            n
-            for n, v in vars(module).items()
-            if module.__name__ in (getattr(v, "__module__", "") or "")
-        ]
+        inside = {n: getattr(v, "__module__", "") or "" for n, v in vars(module).items()}
+        own = [n for n, place in inside.items() if module.__name__ in place]
         for name in getattr(module, "__all__", own):
             value = getattr(module, name)
             if name[0] != "_" and callable(value) and not inspect.ismodule(value):

@@ -68,9 +68,8 @@ def test_results_pickle(name):
     assert repr(again) == repr(result)
     for own in ("pointwise", "loss", "interval", "best", "fitted_losses", "p_loo"):
         if hasattr(result, own):
-            assert np.array_equal(
-                getattr(again, own), getattr(result, own), equal_nan=own != "best"
-            ), own
+            both = getattr(again, own), getattr(result, own)
+            assert np.array_equal(*both, equal_nan=own != "best"), own
 
 
 @cases("result_works", [name for name in RESULTS if name != "choose"], "in one line")

@@ -195,7 +195,9 @@ def test_folds_made_here_are_taken_at_every_door(name):
     X, y = plain(np.random.default_rng(0))
     folds = acv.folds.k_fold(40, 4, rng=0)
     if name == "approx_cross_validate":
-        pairs = [(np.setdiff1d(np.arange(40), test), test) for test in folds]
+        folds = acv.folds.leave_future_out(40, [25, 32], horizon=4, gap=2)
+        each = zip(folds.omitted, folds.scored, strict=True)
+        pairs = [(np.setdiff1d(np.arange(40), omitted), scored) for omitted, scored in each]
         found, want = (
             ask(acv.approx_cross_validate, Ridge().fit(X, y), X, y, cv=cv)["test_score"]
             for cv in (folds, pairs)
@@ -233,7 +235,7 @@ def test_partial_fit_is_called_by_name(name):
 # hmmlearn
 
 PRIORS = {"startprob_prior": 2.0, "transmat_prior": 2.0}
-MIXED = {"n_mix": 2, "weights_prior": 2.0}
+MIXED, FULL = {"n_mix": 2, "weights_prior": 2.0}, {"covariance_type": "full"}
 MATRIX = np.ones((2, 2)) + 20 * np.eye(2)
 SETTINGS = {
     "as it is": (hmm.GaussianHMM, {}),
@@ -250,10 +252,7 @@ SETTINGS = {
     "GMM covars_prior": (hmm.GMMHMM, MIXED | {"covars_prior": 1.0, "covars_weight": 2.0}),
     "GMM spherical covars": (hmm.GMMHMM, MIXED | {"covariance_type": "spherical"}),
     "GMM spherical": (hmm.GMMHMM, MIXED | {"covariance_type": "spherical", "covars_prior": -1.5}),
-    "GMM full covars_prior": (
-        hmm.GMMHMM,
-        MIXED | {"covariance_type": "full", "covars_prior": np.eye(1)},
-    ),
+    "GMM full covars_prior": (hmm.GMMHMM, MIXED | FULL | {"covars_prior": np.eye(1)}),
     "full covars_prior": (hmm.GaussianHMM, {"covariance_type": "full", "covars_prior": 3.0}),
     "flat emissionprob": (hmm.CategoricalHMM, {"emissionprob_prior": 1.0}),
     "GMM means_prior": (hmm.GMMHMM, MIXED | {"means_weight": 20.0}),
@@ -328,13 +327,7 @@ def test_missing_frames_of_hmmlearn_are_missing(name):
 
 # crfsuite
 
-CRF = {
-    "c2": {"c2": 1.5},
-    "min_freq": {"min_freq": 8},
-    "all_possible_states": {"all_possible_states": False},
-    "c1": {"c1": 0.1},
-    "algorithm": {"algorithm": "ap"},
-}
+CRF = {"c2": 1.5, "min_freq": 8, "all_possible_states": False, "c1": 0.1, "algorithm": "ap"}
 
 
 @cases("theirs", CRF, "of crfsuite")
@@ -344,7 +337,7 @@ def test_refits_are_crfsuites_or_the_setting_is_refused(name):
     X, y, fold = words(data["scores"]), names_of(data["tags"]), np.arange(24) % 4
     settings = {"algorithm": "lbfgs", "c1": 0.0, "c2": 0.5, "max_iterations": 2000}
     settings |= {"epsilon": 1e-12, "delta": 1e-12, "period": 3000}
-    settings |= {"all_possible_states": True, "all_possible_transitions": True} | CRF[name]
+    settings |= {"all_possible_states": True, "all_possible_transitions": True, name: CRF[name]}
     if name == "algorithm":
         settings = {"algorithm": "ap"}
 

@@ -29,9 +29,7 @@ def test_weight_two_is_a_site_twice(name):
         found = taken(found, door, door.sites, np.repeat(np.arange(len(counts)), counts))
         expected = ask(door.ask, **twice)
         shared = ALONE & expected.keys()
-        same(
-            {key: found[key] for key in shared}, {key: expected[key] for key in shared}, door.share
-        )
+        same(*({key: each[key] for key in shared} for each in (found, expected)), door.share)
 
     hold(check, door.examples, seed=SEEDS)
 

@@ -1,12 +1,29 @@
-"""The order of the rungs, what each of them costs, and the baseline."""
+"""Each rung: the baseline, its rate or where it ends, the order of them all, and its marks."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ladder_cases import FOLDS, METHODS, RIDGE, TIGHT, X, Y, left_out
+from ladder_cases import (
+    CASES,
+    FOLDS,
+    METHODS,
+    RIDGE,
+    SMALL,
+    TIGHT,
+    X,
+    Y,
+    case,
+    errors_at_shares,
+    left_out,
+    tight_refit,
+)
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.toy_models import Saddle
 
 import acvlib as acv
+from acvlib.methods.ladder import IndefiniteFold
+from acvlib.trials import UnconvergedFit
 
 
 def test_no_adjustment_keeps_the_full_fit(fits):
@@ -34,3 +51,82 @@ def test_all_rungs_of_a_quadratic_agree_with_the_closed_form_as_they_promise(set
     assert error[3].max() < 1e-8
     assert error[4].max() < 1e-6
     assert (error[1] < error[0] + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_half_the_perturbation_gives_a_quarter_of_the_jackknifes_error(name, fits, traffic_fit):
+    """And half of that of no adjustment, the negative control."""
+    model, fit, fold = case(name, fits, traffic_fit)
+    step = acv.infinitesimal_jackknife(fit, [fold]).params[0] - fit.params
+    for move, low, high in ((step, 3.5, 4.5), (0.0 * step, 1.8, 2.2)):
+        errors = errors_at_shares(model, fit, fold, move, [0.02, 0.01, 0.005])
+        ratios = errors[:-1] / errors[1:]
+        assert ((ratios > low) & (ratios < high)).all(), errors
+
+
+@pytest.mark.filterwarnings("ignore::acvlib.trials.UnconvergedFit")
+@pytest.mark.parametrize("away", [0.0, 0.3])
+@pytest.mark.parametrize("name", SMALL)
+def test_for_linear_weights_a_frozen_step_is_the_jackknife_but_for_the_gradient(name, away, fits):
+    fit = acv.fit_at(SMALL[name], fits[name].params + away)
+    rungs = (acv.frozen_newton(fit, FOLDS, rescale=False), acv.infinitesimal_jackknife(fit, FOLDS))
+    _, gradient = fit.derivatives.value_and_gradient(fit.params, np.ones(60))
+    gap = np.tile(-np.linalg.solve(fit.hessian, gradient), (3, 1))
+    assert_allclose(rungs[0].params - rungs[1].params, gap, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("rescale", [True, False])
+@pytest.mark.parametrize("name", [*SMALL, "traffic"])
+def test_repeated_frozen_steps_converge_to_the_exact_refit(
+    name, rescale, fits, traffic_fit, traffic_folds
+):
+    traffic = name == "traffic"
+    fit, folds = (traffic_fit, traffic_folds[:20]) if traffic else (fits[name], FOLDS)
+    exact = acv.exact(fit, folds, tolerance=1e-6 if traffic else TIGHT)
+    rows = [acv.frozen_newton(fit, folds, steps=s, rescale=rescale).params for s in (1, 2, 4, 60)]
+    worst = np.median if traffic else np.max
+    errors = [worst(fit.standard_errors_between(row, exact.params)) for row in rows]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[3] < (2e-6 if traffic else 1e-7)
+
+
+def test_rescaling_divides_the_step_by_the_share_that_is_kept(fits):
+    plain = acv.frozen_newton(fits["ridge"], FOLDS, rescale=False).params - fits["ridge"].params
+    scaled = acv.frozen_newton(fits["ridge"], FOLDS).params - fits["ridge"].params
+    assert_allclose(scaled * np.array([[59.0], [50.0], [56.0]]) / 60, plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ridge", "instruments"])
+def test_one_newton_step_is_exact_for_a_linear_problem_from_anywhere(name):
+    model = SMALL[name]
+    with pytest.warns(UnconvergedFit):
+        step = acv.newton_step(acv.fit_at(model, np.array([5.0, -1.0, 2.0])), FOLDS)
+    expected = [model.solution(left_out(model, fold)) for fold in FOLDS]
+    assert_allclose(step.params, expected, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::acvlib.trials.UnconvergedFit")
+@pytest.mark.parametrize("name", ["logistic", "traffic A"])
+def test_half_the_distance_gives_a_quarter_of_the_newton_steps_error(name, fits, traffic_fit):
+    """Started at distance d from the optimum it ends O(d^2) away."""
+    model, fit, fold = case(name, fits, traffic_fit)
+    optimum = tight_refit(model, fit.params, left_out(model, fold))
+    values, vectors = np.linalg.eigh(fit.metric)
+    away = 0.05 * vectors[:, 0] / np.sqrt(values[0])
+    starts = [acv.fit_at(model, optimum + scale * away) for scale in (1.0, 0.5, 0.25)]
+    ends = np.array([acv.newton_step(start, [fold]).params[0] for start in starts])
+    errors = fit.standard_errors_between(ends, optimum)
+    assert ((errors[:-1] / errors[1:] > 3.5) & (errors[:-1] / errors[1:] < 4.5)).all(), errors
+
+
+def test_newton_step_marks_indefinite_folds_and_warns_once():
+    model = Saddle(X[:, :2], Y)
+    fit = acv.fit_at(model, np.zeros(2))
+    with pytest.warns((IndefiniteFold, UnconvergedFit)) as record:
+        result = acv.newton_step(fit, FOLDS)
+    ours = [w for w in record if w.category is IndefiniteFold]
+    assert len(ours) == 1
+    assert "3 of 3 folds" in str(ours[0].message)
+    assert "fold 0" in str(ours[0].message)
+    assert ours[0].filename == __file__
+    assert result.indefinite.all()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ladder_cases import FOLDS, METHODS, RIDGE, SMALL, TRAFFIC, X, Y
+from ladder_cases import FOLDS, METHODS, RIDGE, SMALL, X, Y
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 from oracles.wrappers import Counting
@@ -36,9 +36,8 @@ def test_results_show_themselves(fits):
     columns = ["size", "loss", "step_se", "indefinite", "decrement", "steps", "converged"]
     assert list(frame.columns) == columns
     assert_array_equal(frame["size"], [1, 10, 4])
-    assert_allclose(
-        frame["step_se"], fits["ridge"].standard_errors_between(result.params, fits["ridge"].params)
-    )
+    moved = result.fit.standard_errors_between(result.params, result.fit.params)
+    assert_allclose(frame["step_se"], moved)
     assert f"exact: loss {result.loss:.6g}" in repr(result)
 
 
@@ -47,19 +46,15 @@ def test_results_show_themselves(fits):
 def test_evaluations_are_what_the_model_was_asked_for(
     method, name, fits, traffic_fit, traffic_folds
 ):
-    model, fit, folds = (
-        (SMALL[name], fits[name], FOLDS) if name in SMALL else (TRAFFIC, traffic_fit, traffic_folds)
-    )
-    counting = Counting(model)
+    fit, folds = (fits[name], FOLDS) if name in SMALL else (traffic_fit, traffic_folds)
+    counting = Counting(fit.model)
     said = method(replace(fit, model=counting), folds).evaluations
     assert set(said) <= {"gradient", "hessian", "cross", "heldout"}
     assert counting.calls["heldout"] == said["heldout"] == len(folds)
     if name in SMALL:
         assert counting.calls["objective"] == said["gradient"] + said["hessian"] + said["cross"]
     else:
-        assert counting.calls["gradient"] == said["gradient"]
-        assert counting.calls["hessian"] == said["hessian"]
-        assert counting.calls["cross"] == said["cross"]
+        assert all(counting.calls[n] == said[n] for n in ("gradient", "hessian", "cross"))
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
@@ -125,12 +120,8 @@ def test_what_is_no_fit_and_a_fit_of_another_size_are_refused(fits):
         replace(acv.fit(GLM(X, Y, "gaussian")), params=np.zeros(9))
     with pytest.raises(TypeError, match=r"is of type Ridge: give acv.fit\(model\)"):
         acv.newton_step(fit.model, FOLDS)
-    with pytest.raises(TypeError, match="fit must be of type Fit"):
-        acv.exact(fit.params, FOLDS)
     with pytest.raises(TypeError, match="has no n_sites"):
         acv.derivatives_of(X)
-    with pytest.raises(TypeError, match="result must be of type CVResult"):
-        acv.linearised(fit)
 
 
 def test_losses_of_hidden_states_are_linearised_too(rng):
@@ -138,9 +129,8 @@ def test_losses_of_hidden_states_are_linearised_too(rng):
     fit = acv.fit(model, rng=rng)
     folds = acv.folds.k_fold(60, 5)
     result = acv.infinitesimal_jackknife(fit, folds)
-    for losses, params, fold in zip(
-        acv.linearised(result).losses, result.params, folds, strict=True
-    ):
+    linear = acv.linearised(result).losses
+    for losses, params, fold in zip(linear, result.params, folds, strict=True):
         move = 1e-4 * (params - fit.params)
         there, back = (model.heldout_loss(fit.params + way * move, fold) for way in (1, -1))
         expected = model.heldout_loss(fit.params, fold) + (there - back) / 2e-4

@@ -14,7 +14,6 @@ import acvlib as acv
 from acvlib.adapters.crfsuite import Attributes, FeatureCRF
 from acvlib.folds import Folds
 from acvlib.models import LinearChainCRF
-from acvlib.trials import UnconvergedFit
 from acvlib.weighting import hide_labels
 
 K, LENGTHS = 3, (1, 4, 2, 3, 1)
@@ -68,9 +67,8 @@ def scores_of(model, params):
     pairs = np.eye(n_pairs)[:, model.free] @ params
     scores = attributes @ pairs[: -k * k].reshape(-1, k)
     starts = model.sentences.starts
-    return [scores[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)], pairs[
-        -k * k :
-    ].reshape(k, k)
+    every = [scores[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    return every, pairs[-k * k :].reshape(k, k)
 
 
 def path_scores(scores, links):
@@ -162,12 +160,11 @@ def test_heldout_loss_by_enumeration(kind, scheme):
     assert model.derivatives.heldout(params, scored)[0] == pytest.approx(losses[1:2])
 
 
-def test_check_model_passes():
+def test_check_model_needs_labels_that_are_all_known():
     rng = np.random.default_rng(3)
-    model = chains(None)
-    assert max(acv.check_model(model, rng.normal(size=model.n_params), rng).values()) < 1e-4
+    model = chains(hide_labels)
     with pytest.raises(ValueError, match="at weights 1"):
-        acv.check_model(chains(hide_labels), rng.normal(size=model.n_params), rng)
+        acv.check_model(model, rng.normal(size=model.n_params), rng)
 
 
 def test_sums_side_by_side_are_those_of_single_sentences():
@@ -211,33 +208,6 @@ def test_exact_is_delete_and_refit(scheme):
         acv.exact(fit, [np.arange(model.n_sites)])
 
 
-def test_exact_is_the_same_from_far_away():
-    model = crf(ridge=0.1)
-    fit, folds = acv.fit(model), acv.folds.leave_one_out(len(LENGTHS))
-    away = acv.fit_at(model, fit.params + np.random.default_rng(6).normal(size=D))
-    with pytest.warns(UnconvergedFit):
-        far = acv.exact(away, folds)
-    assert fit.standard_errors_between(far.params, acv.exact(fit, folds).params).max() < 1e-5
-
-
-@by_scheme
-def test_jackknife_error_falls_fourfold_when_the_weights_change_is_halved(scheme):
-    model = crf(scheme, ridge=0.3, n_tags=2)
-    fit = acv.fit(model, tolerance=1e-10)
-    sure = np.concatenate(acv.no_adjustment(fit, acv.folds.leave_one_out(model.n_sites)).losses)
-    # a surprising label moves the params by much more than a quadratic term
-    fold = np.sort(np.argsort(sure)[:2])
-    step = acv.infinitesimal_jackknife(fit, [fold]).params[0] - fit.params
-    errors = []
-    for change in (0.2, 0.1, 0.05):
-        weights = np.ones(model.n_sites)
-        weights[fold] -= change
-        refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights, gtol=1e-12)
-        errors.append(np.linalg.norm(refitted - fit.params - change * step))
-    assert 3.0 < errors[0] / errors[1] < 5.0
-    assert 3.4 < errors[1] / errors[2] < 4.6
-
-
 @by_kind
 def test_marginals_and_viterbi_by_enumeration(kind):
     model = kind(None)
@@ -251,12 +221,6 @@ def test_marginals_and_viterbi_by_enumeration(kind):
         assert marginal == pytest.approx(expected, abs=1e-12)
         names = getattr(model, "classes", np.arange(2))
         assert list(best) == [names[k] for k in paths[np.argmax(score)]]
-
-
-def test_other_sentences():
-    other = [np.zeros((2, K))]
-    assert crf().marginals(np.ones(D), other)[0].sum(axis=1) == pytest.approx(1.0)
-    assert len(crf().predict(np.ones(D), other)[0]) == 2
 
 
 @by_scheme
@@ -293,8 +257,6 @@ def test_a_hidden_label_that_the_others_exclude_has_an_infinite_loss():
     ("change", "message"),
     [
         ({"labels": [[0, 3], [0]]}, "sentence 0: labels must be whole numbers from 0 to 2"),
-        ({"labels": [[0, 1]]}, "2 sentences of emission scores, 1 of labels"),
-        ({"emissions": [np.zeros((0, K)), np.zeros((1, K))]}, "sentence 0: scores is empty"),
         ({"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]}, "1: .* 300 nats"),
         ({"ridge": np.ones(3)}, r"must be one number or \(n_params,\), n_params = 15"),
         ({"scheme": acv.weighting.keep_latents}, "scheme must be"),

@@ -12,11 +12,7 @@ X = RNG.normal(size=(30, 2))
 Y = np.tile([0.0, 1.0, 1.0], 10)
 BAD = {
     "targets of classes": ({"y": np.c_[Y, Y]}, "several targets are of the gaussian family alone"),
-    "counts beyond floats": ({"y": Y * 1e19, "family": "poisson"}, r"up to 2\*\*53"),
-    "labels -1 and 1": ({"y": 2 * Y - 1}, r"must be 0 or 1; found \[-1\. -1\. -1\.\]"),
-    "counts below 0": ({"y": Y - 1, "family": "poisson"}, "must be whole numbers >= 0"),
     "one class": ({"y": np.ones(30)}, "y has responses of one class alone"),
-    "counts all 0": ({"y": np.zeros(30), "family": "poisson"}, "y has responses of one class"),
     "collinear": ({"X": X[:, [0, 1, 0]]}, "collinear, column [13] among them"),
     "constant column": ({"X": np.column_stack([X, np.ones(30)])}, "collinear, column [03]"),
     "more columns than rows": ({"X": RNG.normal(size=(30, 40))}, "collinear"),

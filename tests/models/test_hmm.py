@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from autograd import grad
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from oracles.enumerate import weighted_log_sum
 from oracles.toy_models import Laplace
 from oracles.wrappers import ByAutograd
+from scipy.stats import norm
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
@@ -38,7 +39,6 @@ from acvlib.models.hmm.posterior import hidden_states, states_of_sequences
 
 ROWS = np.arange(2)
 LENGTHS = (9, 14, 7)
-COVARIANCES = ("diag", "spherical", "full", "tied")
 
 
 def regimes(rng, lengths=LENGTHS):
@@ -89,18 +89,28 @@ def choices(rng, family, lengths=LENGTHS):
     return y, inputs
 
 
-def gaussian(covariance):
+def sequences(rng, lengths=(7, 5, 8), channels=2, missing=True):
+    found = [np.cumsum(rng.normal(size=(length, channels)), axis=0) for length in lengths]
+    if missing:
+        found[0][1] = np.nan
+    return found
+
+
+def parts(rng, lengths):
+    return continuous(rng, lengths, 4.0)
+
+
+def holed(draw, gap=0):
+    return lambda rng, lengths: with_holes(draw(rng, lengths, gap))
+
+
+def built(kind, draw, *given, **fixed):
+    """A function that makes a model of two states."""
+
     def build(rng, lengths=LENGTHS, **settings):
-        x = continuous(rng, lengths)
-        holes = covariance in ("diag", "spherical")
-        x = with_holes(x) if holes else x
-        return GaussianHMM(x, 2, 100.0, covariance=covariance, **settings)
+        return kind(draw(rng, lengths), 2, *given, **fixed | settings)
 
     return build
-
-
-def mixture(rng, lengths=LENGTHS, **settings):
-    return MixtureHMM(continuous(rng, lengths, 4.0), 2, 2, **settings)
 
 
 def glm(family):
@@ -110,45 +120,24 @@ def glm(family):
     return build
 
 
-def counted(rng, lengths=LENGTHS, **settings):
-    return PoissonHMM(with_holes(counts(rng, lengths)), 2, **settings)
-
-
-def own(emission):
-    def build(rng, lengths=LENGTHS, **settings):
-        return HMM(sequences(rng, lengths), 2, emission, **settings)
-
-    return build
-
-
 BUILDS = {
-    **{name: gaussian(name) for name in COVARIANCES},
-    "mixture": mixture,
-    "mixture of full": lambda rng, lengths=LENGTHS, **s: MixtureHMM(
-        continuous(rng, lengths, 4.0), 2, 2, "full", **s
-    ),
-    "mixture of poisson": lambda rng, lengths=LENGTHS, **s: HMM(
-        with_holes(counts(rng, lengths, 25)), 2, Mixture(2, Poisson()), **s
-    ),
-    "categorical": lambda rng, lengths=LENGTHS, **s: CategoricalHMM(codes(rng, lengths), 2, **s),
-    "poisson": counted,
+    "diag": built(GaussianHMM, holed(continuous), 100.0),
+    "spherical": built(GaussianHMM, holed(continuous), 100.0, covariance="spherical"),
+    "full": built(GaussianHMM, continuous, 100.0, covariance="full"),
+    "tied": built(GaussianHMM, continuous, 100.0, covariance="tied"),
+    "mixture": built(MixtureHMM, parts, 2),
+    "mixture of full": built(MixtureHMM, parts, 2, "full"),
+    "mixture of poisson": built(HMM, holed(counts, 25), Mixture(2, Poisson())),
+    "categorical": built(CategoricalHMM, codes),
+    "poisson": built(PoissonHMM, holed(counts)),
     "bernoulli glm": glm("bernoulli"),
     "poisson glm": glm("poisson"),
-    "AR(0)": own(AutoRegression(0)),
-    "AR(2)": own(AutoRegression(2)),
-    "AR(1), full": own(Gaussian(order=1, covariance="full")),
-    "network": own(NeuralAutoRegression(1, 2)),
-    "user's own": lambda rng, lengths=LENGTHS, **s: HMM(
-        continuous(rng, lengths), 2, Laplace(), **s
-    ),
+    "AR(0)": built(HMM, sequences, AutoRegression(0)),
+    "AR(2)": built(HMM, sequences, AutoRegression(2)),
+    "AR(1), full": built(HMM, sequences, Gaussian(order=1, covariance="full")),
+    "network": built(HMM, sequences, NeuralAutoRegression(1, 2)),
+    "user's own": built(HMM, continuous, Laplace()),
 }
-
-
-def sequences(rng, lengths=(7, 5, 8), channels=2, missing=True):
-    found = [np.cumsum(rng.normal(size=(length, channels)), axis=0) for length in lengths]
-    if missing:
-        found[0][1] = np.nan
-    return found
 
 
 SITES = ("sequences", "steps")
@@ -174,23 +163,16 @@ def some_folds(model):
 
 
 def dense(model):
-    """Derivatives with Hessians in memory."""
     return replace(model, dense_limit=1000).derivatives
 
 
 def slow(model):
-    """Derivatives by autograd."""
     return derivatives_of(ByAutograd(model))
 
 
 def close(found, expected, accuracy):
     """Whether arrays agree, relative to the largest entry."""
     assert_allclose(found, expected, atol=accuracy * abs(np.asarray(expected)).max(), rtol=0.0)
-
-
-def test_params_are_packed_as_they_were_unpacked(case):
-    model, params = case
-    assert_allclose(model.pack(model.unpack(params)), params, atol=1e-12)
 
 
 def check_derivatives(model, params):
@@ -222,8 +204,13 @@ def check_derivatives(model, params):
     assert_allclose(found, grad(lambda p: -model.log_prior(p))(params), rtol=1e-10, atol=1e-12)
 
 
-def test_derivatives_equal_autograd(case):
+def test_derivatives_equal_autograd_and_params_are_packed_as_they_were_unpacked(case):
     check_derivatives(*case)
+    model, params = case
+    assert_allclose(model.pack(model.unpack(params)), params, atol=1e-12)
+    losses = model.derivatives.heldout(params, some_folds(model))
+    for fold, own in zip(some_folds(model), losses, strict=True):
+        assert_array_equal(model.heldout_loss(params, fold), own)
 
 
 FREE = np.nan
@@ -232,7 +219,6 @@ MIXED = [[FREE, FREE, 0.2], [FREE, 0, FREE], [FREE] * 3, [0.5, FREE, FREE]]
 
 
 def levels(rng):
-    """Three levels, one after the other."""
     return [np.repeat([0.0, 3.0, 9.0], 8)[:, None] + rng.normal(size=(24, 1)) for _ in range(4)]
 
 
@@ -272,26 +258,6 @@ def test_preconditioners_of_folds_lack_what_is_left_out(case, monkeypatch):
     assert_allclose(shared.precondition(vectors, ROWS), expected, rtol=1e-6, atol=1e-9)
 
 
-def test_heldout_losses_are_those_of_chains(case):
-    model, params = case
-    log_chain = model.log_chain(params)
-    densities = model.log_densities(params)
-    piece = model.pieces()[0]  # where all folds are
-    for fold in some_folds(model):
-        expected = []
-        for n in fold:
-            if model.sites == "sequences":
-                own = densities[model.pieces()[n]]
-                expected.append(-weighted_log_sum(own, *log_chain, np.ones(len(own)), "A"))
-                continue
-            weights = acv.folds.weights(piece.stop, fold)
-            without = weighted_log_sum(densities[piece], *log_chain, weights, "A")
-            weights[n] = 1.0
-            seen = weighted_log_sum(densities[piece], *log_chain, weights, "A")
-            expected.append(without - seen)
-        assert_allclose(model.heldout_loss(params, fold), expected, rtol=1e-9)
-
-
 @pytest.mark.parametrize("name", BUILDS)
 def test_objective_equals_enumeration(name):
     rng = np.random.default_rng(4)
@@ -317,27 +283,23 @@ def test_densities_are_those_of_the_equation():
     x = sequences(rng, (6,), missing=False)
     model = AutoRegressiveHMM(x, 2, 2)
     named = model.unpack(params := rng.normal(size=model.n_params)).emission
-    mean = (
-        named.coefficients[1, 0] @ x[0][3] + named.coefficients[1, 1] @ x[0][2] + named.intercept[1]
-    )
-    assert_allclose(model.log_densities(params)[2, 1], normal(x[0][4] - mean, named.sd), rtol=1e-12)
+    slopes = named.coefficients[1]
+    mean = slopes[0] @ x[0][3] + slopes[1] @ x[0][2] + named.intercept[1]
+    expected = norm.logpdf(x[0][4], mean, named.sd).sum()
+    assert_allclose(model.log_densities(params)[2, 1], expected, rtol=1e-12)
     model = NeuralHMM(x, 2, 1, 3)
     named = model.unpack(params := rng.normal(size=model.n_params)).emission
     hidden = np.tanh(named.inner[1] @ np.append(x[0][3], 1.0))
     mean = named.outer[1] @ np.append(hidden, 1.0)
-    assert_allclose(model.log_densities(params)[3, 1], normal(x[0][4] - mean, named.sd), rtol=1e-12)
-
-
-def normal(gap, sd):
-    return -0.5 * (gap**2).sum() / sd**2 - len(gap) * (np.log(sd) + 0.5 * np.log(2 * np.pi))
+    expected = norm.logpdf(x[0][4], mean, named.sd).sum()
+    assert_allclose(model.log_densities(params)[3, 1], expected, rtol=1e-12)
 
 
 def test_the_papers_numbers_of_parameters():
     x = [np.random.default_rng(0).normal(size=(40, 12))]
-    found = [HMM(x, 16, AutoRegression(p)) for p in range(6)] + [
-        HMM(x, 16, NeuralAutoRegression(1))
-    ]
-    held = [model.hold(np.zeros(model.n_params))[0].n_params for model in found]
+    emissions = [*map(AutoRegression, range(6)), NeuralAutoRegression(1)]
+    models = [HMM(x, 16, emission) for emission in emissions]
+    held = [model.hold(np.zeros(model.n_params))[0].n_params for model in models]
     assert held == [192, 2496, 4800, 7104, 9408, 11712, 4992]
 
 
@@ -422,9 +384,8 @@ def test_an_emptied_state_is_named():
     model = HMM(x, 3, AutoRegression(0))
     start = model.initial_params(rng)
     start[-1] = 500.0  # an intercept that no frame is near to
-    with pytest.warns(
-        em.EmptiedState, match=r"states \[2\] keep .* the data support 2 states, lower n_states"
-    ):
+    message = r"states \[2\] keep .* the data support 2 states, lower n_states"
+    with pytest.warns(em.EmptiedState, match=message):
         em.expectation_maximisation(model, start)
 
 

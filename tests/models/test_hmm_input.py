@@ -168,7 +168,6 @@ def test_params_are_held_once():
     held, free = model.hold(model.initial_params())
     with pytest.raises(ValueError, match="held already"):
         held.hold(free)
-    with pytest.raises(
-        ValueError, match=r"params of shape \(8,\) must be \(n_params,\), n_params = 4"
-    ):
+    message = r"params of shape \(8,\) must be \(n_params,\), n_params = 4"
+    with pytest.raises(ValueError, match=message):
         held.unpack(model.initial_params())

@@ -60,12 +60,3 @@ def test_new_sequences_are_taken_in_place_of_the_models():
     assert len(model.decode(params, x[1:]).states) == 20
     with pytest.raises(ValueError, match="3 channels: the model has 2"):
         model.decode(params, [np.ones((4, 3))])
-
-
-def test_a_missing_frame_is_predicted_and_costs_nothing():
-    rng = np.random.default_rng(8)
-    x = rng.normal(size=(20, 2))
-    x[5] = np.nan
-    model = HMM([x], 2, Gaussian())
-    found = model.predict(model.initial_params(rng))
-    assert found.log_density[5] == pytest.approx(0.0, abs=1e-12)

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from test_hmm import FREE, MIXED, levels, two_regimes
+from test_hmm import FREE, levels, two_regimes
 
 import acvlib as acv
 from acvlib.models import HMM, GaussianHMM, NoFiniteOptimum
 from acvlib.models.hmm import em
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian
-from acvlib.models.hmm.parameters import Simplex
 
 
 def test_a_flat_prior_is_maximum_likelihood():
@@ -43,16 +42,6 @@ def test_a_probability_that_runs_to_zero_is_named():
     fixed[3] = [0, 0, 1]
     model = HMM(levels(np.random.default_rng(4)), 3, Gaussian(), concentration=1.0, fixed=fixed)
     assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
-
-
-def test_rows_keep_what_is_fixed():
-    law = Simplex((4, 3), 1.5, MIXED)
-    rows = law.rows(np.full((4, 3), 100.0 / 3.0))
-    assert_allclose(rows.sum(axis=1), 1.0)
-    assert_allclose(np.exp(law.log_p(law.weights(rows))), rows, rtol=1e-14)
-    assert law.kept.sum(axis=1).tolist() == [1, 1, 2, 1]
-    with pytest.raises(ValueError, match="where fixed"):
-        law.weights(np.full((4, 3), 1.0 / 3.0))
 
 
 @pytest.mark.parametrize(

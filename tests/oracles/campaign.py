@@ -16,7 +16,6 @@ REFUSED = (ValueError, np.linalg.LinAlgError, NoFiniteOptimum, FloatingPointErro
 
 
 def rows(rng, hazard):
-    """A regression of few rows."""
     n, dim = int(rng.integers(8, 20)), int(rng.integers(1, 4))
     family = rng.choice(["logistic", "multinomial", "poisson", "poisson rate"])
     x = rng.normal(size=(n, dim))
@@ -53,7 +52,6 @@ def rows(rng, hazard):
 
 
 def sentences(rng, hazard):
-    """A CRF of few short sentences."""
     n, k = int(rng.integers(5, 9)), 2
     lengths = np.ones(n, int) if hazard == "one token" else rng.integers(1, 5, n)
     tags = [rng.integers(k, size=t) for t in lengths]
@@ -109,11 +107,8 @@ def held(rng, make, hazard):
     losses = []
     for row in np.flatnonzero(proof.certified):
         fold = result.folds[row]
-        theta = refit(
-            [sites[n] for n in np.setdiff1d(np.arange(len(sites)), fold)],
-            ridge,
-            starts[row],
-        )
+        kept = np.setdiff1d(np.arange(len(sites)), fold)
+        theta = refit([sites[n] for n in kept], ridge, starts[row])
         assert theta is not None, "a fold without a minimum is certified"
         off = LONG(result.params[row]) - theta
         far = max(far, float(gmpy2.sqrt(off @ metric @ off) / proof.theta_errors[row]))
@@ -137,10 +132,7 @@ def _place(low, true, high):
 
 
 def campaign(n_folds, rng):
-    """{hazard: [folds, certified, largest true over bound of distances, and of losses]}.
-
-    Until so many folds are certified, and some of each hazard.
-    """
+    """{hazard: [folds, certified, largest true over bound of distances, and of losses]}."""
     table = {f"{make.__name__}, {hazard}": [0, 0, 0.0, 0.0] for make, hazard in HAZARDS}
     while sum(line[1] for line in table.values()) < n_folds or not all(
         line[1] for line in table.values()

@@ -23,19 +23,18 @@ def path_scores(node, edge, path):
     return anp.sum(node[steps, path], axis=1) + anp.sum(links, axis=1)
 
 
-def features(n_sites, n_states):
-    """Indicators (K^T, T K + (T - 1) K^2) that a path is in a state, then that it takes a link."""
+def features(n_sites, n_states, edges):
+    """Indicators of all states of nodes, then of edges (E, 2), of each of all K^T paths."""
     path, eye = paths(n_sites, n_states), np.eye(n_states)
-    visits = eye[path]
-    links = visits[:, :-1, :, None] * visits[:, 1:, None, :]
-    return np.concatenate([visits.reshape(len(path), -1), links.reshape(len(path), -1)], axis=1)
+    links = eye[path[:, edges[:, 0]]][..., :, None] * eye[path[:, edges[:, 1]]][..., None, :]
+    return np.concatenate([eye[path].reshape(len(path), -1), links.reshape(len(path), -1)], axis=1)
 
 
-def log_partition_and_moments(node, edge):
-    """(log Z, E[features], Cov[features]): the value,
-    gradient and Hessian of log Z in all potentials.
-    """
-    phi = features(*node.shape)
+def log_partition_and_moments(node, edge, edges=None):
+    """(log Z, E[features], Cov[features]) of a graph, of a chain if there are no `edges`."""
+    steps = np.arange(len(node))
+    edges = np.stack([steps[:-1], steps[1:]], axis=1) if edges is None else edges
+    phi = features(*node.shape, edges)
     scores = phi @ np.concatenate([node.ravel(), edge.ravel()])
     log_z = logsumexp(scores)
     probability = np.exp(scores - log_z)
@@ -44,26 +43,21 @@ def log_partition_and_moments(node, edge):
 
 
 def weighted_log_sum(log_density, log_initial, log_transition, weights, scheme):
-    """log sum_z exp(log p(x, z; w)): Eqs. 4 and 9 for scheme "A", Eqs. 5 and 10 for "B";
-    differentiable.
-    """
+    """log sum_z exp(log p(x, z; w)): Eqs. 4 and 9 for scheme "A", Eqs. 5 and 10 for "B"."""
     path = paths(*log_density.shape)
     steps = np.arange(path.shape[1])
     total = anp.sum(weights * log_density[steps, path], axis=1)
     first, links = log_initial[path[:, 0]], log_transition[path[:, :-1], path[:, 1:]]
     if scheme == "A":
         return logsumexp(total + first + anp.sum(links, axis=1))
-    return logsumexp(
-        total + weights[0] * first + anp.sum(weights[1:] * weights[:-1] * links, axis=1)
-    )
+    links = anp.sum(weights[1:] * weights[:-1] * links, axis=1)
+    return logsumexp(total + weights[0] * first + links)
 
 
 def traffic_log_density(params, counts, day):
     """log p(x_t | z_t) (T, 2), zero where missing, by a sum over the excess; differentiable."""
-    rows = [
-        _site_log_density(params[d], params[7], params[8], x)
-        for x, d in zip(counts, day, strict=True)
-    ]
+    each = zip(counts, day, strict=True)
+    rows = [_site_log_density(params[d], params[7], params[8], x) for x, d in each]
     return anp.array([[anp.array(entry) for entry in row] for row in rows])
 
 
@@ -85,16 +79,13 @@ def traffic_chain(params):
 
 
 def traffic_objective(model, scheme):
-    """F(params, weights) of a PoissonTraffic's data, by enumeration;
-    its default prior from the paper.
-    """
+    """F(params, weights) of a PoissonTraffic by enumeration; its default prior from the paper."""
 
     def objective(params, weights):
         density = traffic_log_density(params, model.counts, model.day)
         rates, a, b = anp.mean(anp.exp(params[:7])), anp.exp(params[7]), anp.exp(params[8])
-        return 0.01 * (rates + a + b) - weighted_log_sum(
-            density, *traffic_chain(params), weights, scheme
-        )
+        total = weighted_log_sum(density, *traffic_chain(params), weights, scheme)
+        return 0.01 * (rates + a + b) - total
 
     return objective
 
@@ -105,9 +96,5 @@ def traffic_heldout(model, params, fold):
     outside = np.ones(model.n_sites)
     outside[fold] = 0.0
     base = weighted_log_sum(density, *chain, outside, "A")
-    return np.array(
-        [
-            base - weighted_log_sum(density, *chain, outside + unit, "A")
-            for unit in np.eye(len(outside))[fold]
-        ]
-    )
+    weightings = outside + np.eye(len(outside))[fold]
+    return np.array([base - weighted_log_sum(density, *chain, w, "A") for w in weightings])

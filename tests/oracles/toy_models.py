@@ -9,9 +9,7 @@ from acvlib.models.hmm.emissions import Emission, normal
 
 
 def simulate_traffic(rng, n_sites, days=40, missing=0.03):
-    """(counts, day) of a series with clear but overlapping events, `days` sites a day;
-    -1 where missing.
-    """
+    """(counts, day) of a series with overlapping events, `days` sites a day; -1 where missing."""
     day = (np.arange(n_sites) // days) % 7
     event, state = np.zeros(n_sites, int), 0
     for t in range(n_sites):
@@ -25,9 +23,7 @@ TRAFFIC_PARAMS = np.array([2.1, 2.2, 2.3, 2.4, 2.5, 2.6, 2.4, 1.2, -0.3, 2.8, 1.
 
 
 class Ridge:
-    """F = sum_i w_i (y_i - x_i theta)^2 / 2 + |theta|^2 / 2: quadratic, linear in w,
-    solved in closed form.
-    """
+    """F = sum_i w_i (y_i - x_i theta)^2 / 2 + |theta|^2 / 2: linear in w, solved in closed form."""
 
     def __init__(self, x, y):
         self.x, self.y, self.n_sites = x, y, len(y)
@@ -47,9 +43,7 @@ class Ridge:
 
 
 class Logistic(Ridge):
-    """F = sum_i w_i log(1 + exp(-y_i x_i theta)) + penalty |theta|^2 / 2, y = -1 or 1:
-    not quadratic, linear in w.
-    """
+    """F = sum_i w_i log(1 + exp(-y_i x_i theta)) + penalty |theta|^2 / 2, y = -1 or 1."""
 
     def __init__(self, x, y, penalty=1.0):
         super().__init__(x, y)
@@ -57,9 +51,8 @@ class Logistic(Ridge):
 
     def objective(self, params, weights):
         margin = self.y * (self.x @ params)
-        return (
-            anp.sum(weights * anp.logaddexp(0.0, -margin)) + self.penalty * anp.sum(params**2) / 2
-        )
+        losses = anp.logaddexp(0.0, -margin)
+        return anp.sum(weights * losses) + self.penalty * anp.sum(params**2) / 2
 
     def heldout_loss(self, params, fold):
         return np.logaddexp(0.0, -self.y[fold] * (self.x[fold] @ params))
@@ -68,9 +61,7 @@ class Logistic(Ridge):
 
 
 class Instruments:
-    """r = sum_i w_i u_i (y_i - x_i theta) = 0, instrumental variables: linear,
-    its Jacobian not symmetric.
-    """
+    """r = sum_i w_i u_i (y_i - x_i theta) = 0: linear, its Jacobian not symmetric."""
 
     def __init__(self, u, x, y):
         self.u, self.x, self.y, self.n_sites = u, x, y, len(y)
@@ -101,9 +92,7 @@ class CurvedInstruments(Instruments):
 
 
 class Saddle(Ridge):
-    """F = sum_i w_i (theta_0^2 - theta_1^2) / (2 n): its Hessian at w = 1 is diag(1, -1),
-    its gradient 0 at 0.
-    """
+    """F = sum_i w_i (theta_0^2 - theta_1^2) / (2 n): its Hessian at w = 1 is diag(1, -1)."""
 
     def objective(self, params, weights):
         return anp.sum(weights) / self.n_sites * (params[0] ** 2 - params[1] ** 2) / 2

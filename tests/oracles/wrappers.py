@@ -53,12 +53,8 @@ class CountingDerivatives:
     """Derivatives that count, fold by fold, under the names of `CVResult.evaluations`."""
 
     ONE = {"value_and_gradient": "gradient", "hessian": "hessian", "cross": "cross"}
-    FOLDS = {
-        "fold_gradients": ["gradient"],
-        "chord_gradients": ["gradient"],
-        "fold_hessians": ["hessian"],
-        "heldout": ["heldout"],
-    }
+    FOLDS = dict.fromkeys(["fold_gradients", "chord_gradients"], "gradient")
+    FOLDS |= {"fold_hessians": "hessian", "heldout": "heldout"}
 
     def __init__(self, own, calls):
         self._own, self._calls = own, calls
@@ -69,9 +65,9 @@ class CountingDerivatives:
             return found
 
         def counted(params, folds, *args, **settings):
-            for what in self.FOLDS.get(name, []):
-                self._calls[what] += len(folds)
-            if name in self.ONE:
+            if name in self.FOLDS:
+                self._calls[self.FOLDS[name]] += len(folds)
+            else:
                 self._calls[self.ONE[name]] += 1
             return found(params, folds, *args, **settings)
 

@@ -141,28 +141,21 @@ def with_column(values):
     return FRAME.assign(city=values)
 
 
+def in_polars(values):
+    return polars.DataFrame({"label": Y, "city": values})
+
+
+CATEGORIES = polars.Series(["u"] * 300).cast(polars.Categorical)
+HOLED = np.where(np.arange(300) == 17, np.nan, 1.0)
+
 REFUSED = {
     "text": (lambda: with_column("x"), r"column 'city' is (large_)?string: make numbers of it"),
     "categories": (lambda: with_column(pandas.Categorical(["u", "v"] * 150)), "'city' is dict"),
     "times": (lambda: with_column(pandas.Timestamp("2020-01-01")), "column 'city' is timestamp"),
-    "polars categories": (
-        lambda: polars.DataFrame(
-            {"label": Y, "city": polars.Series(["u"] * 300).cast(polars.Categorical)}
-        ),
-        "column 'city' is dictionary",
-    ),
-    "missing": (
-        lambda: with_column(np.where(np.arange(300) == 17, np.nan, 1.0)),
-        "column 'city' has missing values, row 17 the first: fill them in",
-    ),
-    "polars null": (
-        lambda: polars.DataFrame({"label": Y, "city": [1, None, *[2] * 298]}),
-        "column 'city' has missing values, row 1 the first",
-    ),
-    "infinity": (
-        lambda: with_column(np.where(np.arange(300) < 4, np.inf, 1.0)),
-        "not finite in row",
-    ),
+    "polars categories": (lambda: in_polars(CATEGORIES), "column 'city' is dictionary"),
+    "missing": (lambda: with_column(HOLED), "has missing values, row 17 the first: fill them in"),
+    "polars null": (lambda: in_polars([1, None, *[2] * 298]), "missing values, row 1 the first"),
+    "infinity": (lambda: with_column(np.where(HOLED == 1.0, 1.0, np.inf)), "not finite in row"),
     "no target": (lambda: FRAME.drop(columns="label"), "0 columns 'label', of a, b, c: there must"),
     "target alone": (lambda: FRAME[["label"]], "must be different columns"),
 }

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from acvlib.solvers.inverse import (
-    DenseFolds,
-    DenseHessian,
-    DenseJacobian,
-    IndefiniteHessian,
-)
+from acvlib.solvers.inverse import DenseFolds, DenseHessian, DenseJacobian, IndefiniteHessian
 
 
 def spectrum(*eigenvalues):

@@ -1,6 +1,4 @@
-"""Conjugate gradients on many operators at once: against dense solves, indefinite ones,
-a rough stand-in.
-"""
+"""Conjugate gradients on many operators at once: dense, indefinite and rough ones."""
 
 import numpy as np
 import pytest
@@ -62,10 +60,8 @@ def test_negative_curvature_is_reported_and_the_step_descends(rng):
 
 def test_operator_multiplies_rows_and_solves_columns(rng):
     matrices = definite(rng, 1)
-    operator, rows = (
-        HessianOperator(Dense(matrices), D, tolerance=1e-12),
-        rng.normal(size=(2, 3, D)),
-    )
+    operator = HessianOperator(Dense(matrices), D, tolerance=1e-12)
+    rows = rng.normal(size=(2, 3, D))
     assert_allclose(rows @ operator, rows @ matrices[0], rtol=1e-12)
     b = rng.normal(size=(D, 4))
     assert_allclose(operator.solve(b), np.linalg.solve(matrices[0], b), atol=1e-9)

@@ -1,6 +1,4 @@
-"""Newton's method by conjugate gradients: against dense Newton steps,
-out of indefinite regions, at its rate.
-"""
+"""Newton's method by conjugate gradients: against dense steps, out of indefinite regions."""
 
 from dataclasses import replace
 
@@ -17,9 +15,7 @@ from acvlib.solvers.newton_cg import below_saddle, newton_cg
 
 
 class Products:
-    """F, its gradient and Hessian products of one function at one point;
-    the identity preconditions.
-    """
+    """F, its gradient and Hessian products of one function; the identity preconditions."""
 
     rough = None
 
@@ -57,7 +53,6 @@ def double_well(p):
 
 
 def flat_at_infinity(p):
-    """Its gradient falls with a Hessian that is negative everywhere."""
     return -np.sum(p**2)
 
 

@@ -5,9 +5,12 @@ A law is an oracle: law(result, **arguments) raises AssertionError where an odd 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
+
+import acvlib as acv
 
 from .. import inputs as odd
 
@@ -78,22 +81,18 @@ def _fresh(value, rng):
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def add(
-    name,
-    function,
-    plain,
-    law=None,
-    *,
-    less="",
-    only="",
-    instead=None,
-    unbounded=False,
-    **more,
-):
+def public(path):
+    """The object of that dotted name below acvlib, or below its models."""
+    first = path.split(".")[0]
+    return reduce(getattr, path.split("."), acv if hasattr(acv, first) else acv.models)
+
+
+def add(name, plain, law=None, *, by=None, less="", only="", instead=None, unbounded=False, **more):
     """A call, whose arguments are attacked as `FAMILIES` says by their names.
 
-    less: "argument: kind, kind; ..." that mean something else here; only: the arguments that are
-    attacked, if not all; more: kinds beside those of a name; instead: in their place.
+    by: what is called, if not what the first word of its name is; less: "argument: kind, kind; ..."
+    that mean something else here; only: the arguments that are attacked, if not all; more: kinds
+    beside those of a name; instead: in their place.
     """
     assert name not in CALLS, name
     families = {key: FAMILIES.get(key, {}) | more.get(key, {}) for key in plain}
@@ -103,7 +102,7 @@ def add(
         families[key] = odd.without(families.get(key, {}), *gone.split(", "))
     kept = only.split() or families
     families = {key: families[key] for key in plain if families[key] and key in kept}
-    CALLS[name] = Call(function, plain, families, law, unbounded)
+    CALLS[name] = Call(by or public(name.split()[0]), plain, families, law, unbounded)
 
 
 def dyadic(rng, *shape):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold
 
-from acvlib import folds, weighting
+from acvlib import folds
 from acvlib.folds import Folds
 
 from .. import inputs as odd
@@ -35,38 +35,30 @@ SCHEMES = {
 }
 NONE_MEANS = {"k_fold": "rng: None", "leave_future_out": "horizon: None"}
 for name, plain in SCHEMES.items():
-    make = getattr(folds, name)
-    add(f"folds.{name}", make, ON | plain, is_folds, less=NONE_MEANS.get(name, ""))
+    add(f"folds.{name}", ON | plain, is_folds, less=NONE_MEANS.get(name, ""))
 # labels are any names
 NAMES = "strings, masked, fraction, minus two, None inside, too large for int64, object, complex, "
 NAMES += "dates, huge, inf, minus inf"
 add(
     "folds.leave_group_out",
-    folds.leave_group_out,
     {"labels": THIRDS, "observed": SEEN, "per_fold": 2, "rng": 5},
     less=f"labels: {NAMES}; rng: None",
 )
-add(
-    "folds.weights",
-    folds.weights,
-    {"n_sites": N, "sites": np.array([1, 4])},
-    sites=odd.SET_OF_SITES,
-)
+add("folds.weights", {"n_sites": N, "sites": np.array([1, 4])}, sites=odd.SET_OF_SITES)
 add(
     "folds.from_splitter",
-    lambda rows, **a: folds.from_splitter(X=rows, **a),
     {"cv": KFold(3), "rows": table(N, 2), "observed": SEEN},
     is_folds,
+    by=lambda rows, **a: folds.from_splitter(X=rows, **a),
     only="rows observed",
     instead={
         "rows": odd.only(odd.TABLE, "None", "zero axes", "empty", "list")
         | odd.kinds("same", pandas=pd.DataFrame)
     },
 )
-add("Folds", Folds, {"omitted": THREE}, is_folds, less="omitted: no folds, empty fold, last beyond")
+add("Folds", {"omitted": THREE}, is_folds, less="omitted: no folds, empty fold, last beyond")
 add(
     "Folds scored",
-    Folds,
     {"omitted": THREE, "scored": [fold[:2] for fold in THREE]},
     is_folds,
     only="scored",
@@ -75,19 +67,18 @@ add(
 )
 add(
     "Folds.of",
-    lambda folds, n_sites: Folds.of(folds, n_sites),
     {"folds": THREE, "n_sites": N},
     is_folds,
+    by=lambda folds, n_sites: Folds.of(folds, n_sites),
     less="n_sites: million, billions, beyond",
 )
-add("Folds.indicator", lambda n_sites: Folds(THREE).indicator(n_sites), {"n_sites": N})
+add("Folds.indicator", {"n_sites": N}, by=lambda n_sites: Folds(THREE).indicator(n_sites))
 
 # weighting
 
-add("weighting.check", weighting.check, {"weights": np.ones(N), "n_sites": N}, only="weights")
+add("weighting.check", {"weights": np.ones(N), "n_sites": N}, only="weights")
 add(
     "weighting.site_weights",
-    weighting.site_weights,
     {"values": eighths(N), "n_sites": N},
     only="values",
     values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all

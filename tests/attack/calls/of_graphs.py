@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from acvlib import folds, graph
+from acvlib import graph
 from acvlib.inference import chain
 from acvlib.inference.graph import check_edges
 
@@ -16,15 +16,9 @@ DOWN = np.stack([HERE[:-1].ravel(), HERE[1:].ravel()], 1)
 GRID = np.concatenate([RIGHT, DOWN])
 ON = {"n_sites": N, "edges": GRID}
 FEW = "n_sites: one, two, bool, million, billions, beyond"
-add("folds.balls", folds.balls, ON | {"radius": 1}, is_folds, less=FEW)
-add(
-    "folds.regions",
-    folds.regions,
-    ON | {"k": 3, "rng": 5},
-    is_folds,
-    less=f"k: one, bool; edges: turned; {FEW}",
-)
-add("graph.check_edges", graph.check_edges, ON, only="edges", less="edges: turned")
+add("folds.balls", ON | {"radius": 1}, is_folds, less=FEW)
+add("folds.regions", ON | {"k": 3, "rng": 5}, is_folds, less=f"k: one, bool; edges: turned; {FEW}")
+add("graph.check_edges", ON, only="edges", less="edges: turned")
 
 
 def of_matrix(graph):
@@ -35,8 +29,8 @@ ADJACENCY = np.zeros((5, 5))
 ADJACENCY[[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]] = 1.0
 add(
     "graph.check_edges of a matrix",
-    of_matrix,
     {"graph": ADJACENCY},
+    by=of_matrix,
     less="graph: zeros, empty, tiny",
     graph=odd.TABLE
     | odd.kinds("refuse", shifted=lambda a: a + 1e6, huge=lambda a: a * 1e200, one_way=np.triu)
@@ -46,7 +40,6 @@ add(
 SMALL = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [3, 4]])
 add(
     "graph.eliminate",
-    graph.eliminate,
     {"n_sites": 5, "edges": SMALL, "n_states": 2},
     less=f"edges: turned, matrix; {FEW}",
     n_states=odd.SIZE,
@@ -95,4 +88,4 @@ for name, function in SUMS.items():
     if name.endswith("marginals_at"):
         plain = plain | {"sites": np.array([1, 3])}
     law = LAWS.get(name)
-    add(name, function, plain, law, less=CUBE, elimination=ELIMINATION, sites=odd.SITES)
+    add(name, plain, law, by=function, less=CUBE, elimination=ELIMINATION, sites=odd.SITES)

@@ -51,33 +51,32 @@ for name, settings in LEARNERS.items():
     more = {"lower": BOUNDS, "upper": BOUNDS, "step": odd.POSITIVE}
     add(
         f"learners.{name}",
-        partial(learnt, make),
         settings,
+        by=partial(learnt, make),
         less="n_features: one, two, bool",
         **more,
     )
     learner = make(**settings)
     own = {"less": "X: empty; y: empty, None", "unbounded": name in ("lsqsgd", "k_means")}
-    add(f"{name}.update", partial(updated, learner), ROWS, **own)
-    add(f"{name}.loss", partial(lost, learner), ROWS, **own)
+    add(f"{name}.update", ROWS, by=partial(updated, learner), **own)
+    add(f"{name}.loss", ROWS, by=partial(lost, learner), **own)
     own["less"] += "; k: one, bool"
     for front in ("treecv", "kfold"):
-        add(f"{front} {name}", partial(crossed, front, learner), ROWS | {"k": 3}, **own)
+        add(f"{front} {name}", ROWS | {"k": 3}, by=partial(crossed, front, learner), **own)
 PARTS = [np.array([0, 3, 4, 10]), np.array([1, 5, 7, 11]), np.array([2, 6, 9, 8])]
 PLAIN = {"learner": learners.pegasos(3, 0.5), "data": EXAMPLES, "folds": PARTS}
 for front in ("treecv", "kfold"):
     add(
         front,
-        getattr(acv, front),
         PLAIN | {"order": "randomized", "rng": 5},
         less="folds: number; rng: generator",
         instead={"order": odd.CHOICE},
     )
-add("Examples", lambda **a: acv.Examples(**a).X, ROWS, less="y: None")
+add("Examples", ROWS, by=lambda **a: acv.Examples(**a).X, less="y: None")
 add(
     "Examples.take",
-    lambda rows: EXAMPLES.take(rows).X,
     {"rows": np.array([1, 4])},
+    by=lambda rows: EXAMPLES.take(rows).X,
     less="rows: negative",
 )
 
@@ -92,8 +91,8 @@ def frame():
 
 add(
     "Examples.of",
-    lambda target, columns: acv.Examples.of(frame(), target, features=columns).X,
     {"target": "y", "columns": ["c", "a"]},
+    by=lambda target, columns: acv.Examples.of(frame(), target, features=columns).X,
     target=odd.without(odd.CHOICE, "None"),
     columns=odd.always(
         "refuse",
@@ -105,12 +104,8 @@ add(
         numbers=[1.5],
     ),
 )
-add(
-    "Examples.of a source",
-    acv.Examples.of,
-    {"source": frame()},
-    less="source: string",  # the name of a file: tests/rows/test_rows.py
-)
+# the name of a file: tests/rows/test_rows.py
+add("Examples.of a source", {"source": frame()}, less="source: string")
 
 
 def sgd():
@@ -121,6 +116,6 @@ def sgd():
 
 add(
     "learners.PartialFit",
-    lambda estimator: acv.kfold(learners.PartialFit(estimator), EXAMPLES, 3),
     {"estimator": sgd()},
+    by=lambda estimator: acv.kfold(learners.PartialFit(estimator), EXAMPLES, 3),
 )

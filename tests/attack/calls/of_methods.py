@@ -27,14 +27,13 @@ OF_OTHERS = acv.newton_step(fitted("LinearChainCRF sentences"), [np.array([0]), 
 OTHER = odd.always("refuse", other=OF_OTHERS)
 add(
     "fit",
-    acv.fit,
     {"model": GLM, "start": POINT, "rng": 5, "tolerance": 1e-6},
     less="rng: None",
     tolerance=odd.TOLERANCE,
 )
-add("fit of starts", acv.fit, {"model": ZOO["GaussianHMM"], "rng": 5}, only="rng", less="rng: None")
-add("fit_at", acv.fit_at, {"model": GLM, "params": POINT}, unbounded=True)
-add("fit_path", acv.fit_path, {"model": GLM, "start": POINT})
+add("fit of starts", {"model": ZOO["GaussianHMM"], "rng": 5}, only="rng", less="rng: None")
+add("fit_at", {"model": GLM, "params": POINT}, unbounded=True)
+add("fit_path", {"model": GLM, "start": POINT})
 METHODS = {
     "no_adjustment": {},
     "infinitesimal_jackknife": {"damping": 0.5},
@@ -48,36 +47,33 @@ for name, plain in METHODS.items():
     for model in ("GLM logistic", "HiddenMRF", "GaussianHMM")[: 1 if name == "ladder" else 3]:
         add(
             f"{name} {model}",
-            getattr(acv, name),
             {"fit": fitted(model), "folds": THREE} | plain,
             less="rng: None" if "rng" in plain else "",
             instead={"tolerance": odd.NONNEGATIVE | odd.always("sane", inf=np.inf)},
         )
 PAIRED = {"fit": fitted("PairwiseLinear ranking"), "folds": THREE, "damping": 0.5}
-add("as_printed", acv.as_printed, PAIRED)
-add("linearised", acv.linearised, {"result": STEP})
-add("check_result", acv.check_result, {"result": STEP, "limit": 0.5})
+add("as_printed", PAIRED)
+add("linearised", {"result": STEP})
+add("check_result", {"result": STEP, "limit": 0.5})
 add(
     "refit_unreliable",
-    acv.refit_unreliable,
     {"result": STEP, "check": np.array([True, False, True])},
     check=odd.without(odd.FLAGS, "none observed", "uint8", "object", "pandas", "all observed")
     | odd.kinds("equal", list=np.ndarray.tolist)
     | odd.kinds("refuse", int=lambda a: a.astype(int), float=lambda a: a * 1.0)
     | odd.always("refuse", numbers=[0, 2]),
 )
+# how long it took is no result
 add(
     "leave_future_out",
-    # how long it took is no result
-    lambda **arguments: replace(acv.leave_future_out(**arguments), seconds=0.0),
     {"fit": fitted("GaussianHMM"), "starts": np.array([30, 33, 36]), "anchors": 2},
+    by=lambda **arguments: replace(acv.leave_future_out(**arguments), seconds=0.0),
     less="anchors: one",
     starts=odd.NOT_SITES,
     fit=odd.always("refuse", other=FIT),
 )
 add(
     "most_influential",
-    acv.most_influential,
     {"fit": FIT, "phi": lambda p: p[0], "k": 2, "method": "greedy"},
     less="k: one, bool",
     phi=odd.always(
@@ -90,10 +86,9 @@ add(
         nan=lambda p: np.nan * p[0],
     ),
 )
-add("influence", lambda fit: acv.influence(fit).to_numpy(), {"fit": FIT})
+add("influence", {"fit": FIT}, by=lambda fit: acv.influence(fit).to_numpy())
 add(
     "robustness_interval",
-    acv.robustness_interval,
     {"fit": acv.fit(replace(GLM, site_penalty=0.0)), "phi": lambda p: p[0], "k": 2},
     less="k: one, bool",
     phi=odd.always(
@@ -142,27 +137,26 @@ ODD_OF_TUNED = {
     ),
 }
 ALPHA = np.array([0.5, 0.25])
-add("cv_gradient", losses_and_slopes, TUNED | {"alpha": ALPHA}, alpha=OF_ALPHA, **ODD_OF_TUNED)
+add("cv_gradient", TUNED | {"alpha": ALPHA}, by=losses_and_slopes, alpha=OF_ALPHA, **ODD_OF_TUNED)
 add(
     "tune",
-    chosen,
     TUNED | {"start": ALPHA, "max_evaluations": 2},
+    by=chosen,
     instead={"start": OF_ALPHA},
     **ODD_OF_TUNED,
 )
 add(
     "compare_methods",
-    lambda exact, other: acv.compare_methods(exact, other).drop(columns=["seconds"]),
     {"exact": EXACT, "other": STEP},
+    by=lambda exact, other: acv.compare_methods(exact, other).drop(columns=["seconds"]),
     exact=OTHER,
     other=OTHER,
 )
 for name in ("relative_errors", "theta_errors"):
-    add(name, getattr(acv, name), {"exact": EXACT, "result": STEP}, exact=OTHER, result=OTHER)
+    add(name, {"exact": EXACT, "result": STEP}, exact=OTHER, result=OTHER)
 RESULTS = {"a": STEP, "b": EXACT}
 add(
     "compare_models",
-    acv.compare_models,
     {"results": RESULTS},
     results=odd.always(
         "refuse",
@@ -175,11 +169,11 @@ add(
     ),
 )
 CANDIDATES = {"a": GLM, "b": replace(GLM, penalty=2.0)}
+# aic and bic are nan under a ridge
 add(
     "choose",
-    # aic and bic are nan under a ridge
-    lambda **arguments: acv.choose(**arguments).table.drop(columns=["aic", "bic"]),
     {"models": CANDIDATES, "folds": THREE, "method": "newton_step", "n_starts": 2, "rng": 5},
+    by=lambda **arguments: acv.choose(**arguments).table.drop(columns=["aic", "bic"]),
     less="n_starts: one, bool; rng: None; method: None",
     models=odd.always(
         "refuse",
@@ -195,27 +189,21 @@ add(
         fewer=CANDIDATES | {"c": replace(GLM, sample_weight=np.arange(N) > 0)},
     ),
 )
-add(
-    "difference_estimate",
-    acv.difference_estimate,
-    {"result": STEP, "n_exact": 2, "rng": 5},
-    less="n_exact: one, bool",
-)
+add("difference_estimate", {"result": STEP, "n_exact": 2, "rng": 5}, less="n_exact: one, bool")
 add(
     "check_model",
-    acv.check_model,
     {"model": GLM, "params": POINT, "rng": 5, "tolerance": 1e-4},
     less="params: None, nan, far",
 )
 add(
     "derivatives_of",
-    lambda model: acv.derivatives_of(model).value_and_gradient(POINT, np.ones(N)),
     {"model": GLM},
+    by=lambda model: acv.derivatives_of(model).value_and_gradient(POINT, np.ones(N)),
 )
 add(
     "Fit.standard_errors_between",
-    FIT.standard_errors_between,
     {"a": POINT, "b": np.ones(3)},
+    by=FIT.standard_errors_between,
     unbounded=True,
     a=odd.PARAMS,
     b=odd.without(odd.PARAMS, "zero axes"),
@@ -233,7 +221,7 @@ def certificate_law(found, result):
     assert inside[seen].all()
 
 
-add("certify", acv.certify, {"result": OF_OTHERS}, certificate_law, unbounded=True)
+add("certify", {"result": OF_OTHERS}, certificate_law, unbounded=True)
 
 # The bootstrap
 
@@ -241,9 +229,4 @@ COUNTS = 1.0 * np.random.default_rng(5).multinomial(N, np.full(N, 1 / N), 40)
 RESAMPLED = odd.without(odd.TABLE, "too short", "too long", "shifted", "outlier", "large", "empty")
 RESAMPLED |= odd.kinds("refuse", narrow=lambda a: a[:, :-1], negative=lambda a: odd.holed(a, -1.0))
 for name in ("jackknife_params", "refits"):
-    add(
-        f"bootstrap.{name}",
-        getattr(acv.bootstrap, name),
-        {"fit": FIT, "weights": COUNTS},
-        instead={"weights": RESAMPLED},
-    )
+    add(f"bootstrap.{name}", {"fit": FIT, "weights": COUNTS}, instead={"weights": RESAMPLED})

@@ -10,7 +10,7 @@ from acvlib import models, weighting
 from acvlib.models.mrf.areas import neighbours
 
 from .. import inputs as odd
-from .call import Draw, N, add, close, dyadic, table
+from .call import Draw, N, add, close, dyadic, public, table
 from .of_graphs import GRID
 
 THREES = np.arange(N) % 3
@@ -28,9 +28,10 @@ def probe(model):
     return start, value, model.objective(start, ones), gradient, losses
 
 
-def model(name, make, plain, **settings):
+def model(name, plain, by=None, **settings):
     """A call that builds a model, which then stands in `MADE`."""
-    add(name, lambda **a: probe(make(**a)), plain, **settings)
+    make = by or public(name.split()[0])
+    add(name, plain, by=lambda **a: probe(make(**a)), **settings)
     MADE[name] = make(**drawn(plain))
 
 
@@ -70,10 +71,10 @@ Y["poisson"] = odd.NOT_WHOLE | odd.kinds("refuse", zeros=np.zeros_like)
 for name, plain in ROWS.items():
     unbounded = name == "poisson"
     settings = {"less": "y: extra axis" if name == "gaussian" else "", "unbounded": unbounded}
-    model(f"GLM {name}", models.GLM, plain, y=Y.get(name, {}), X=SPARSE, **settings)
+    model(f"GLM {name}", plain, y=Y.get(name, {}), X=SPARSE, **settings)
 for loss, y in (("ranking", table(N)), ("contrastive", THREES * 1.0)):
     plain = {"X": table(N, 2), "y": y, "loss": loss, "gamma_i": 0.25}
-    model(f"PairwiseLinear {loss}", models.PairwiseLinear, plain)
+    model(f"PairwiseLinear {loss}", plain)
 
 # Maps
 
@@ -82,16 +83,9 @@ MAP = {"counts": COUNTS, "edges": GRID, "coupling": 0.25}
 NAMED = odd.kinds("refuse", pandas=odd.pandas)  # names beside edges of places
 BY_PLACE = odd.kinds("same", pandas=lambda a: pd.Series(a)[::-1])  # lined up by their numbers
 EXPOSURE = odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a) | BY_PLACE
-model(
-    "HiddenMRF",
-    models.HiddenMRF,
-    MAP | {"n_states": 2},
-    less="counts: too short, too long",
-    counts=NAMED,
-)
+model("HiddenMRF", MAP | {"n_states": 2}, less="counts: too short, too long", counts=NAMED)
 model(
     "HiddenMRF exposed",
-    models.HiddenMRF,
     MAP | {"exposure": 1.0 + THREES} | COUNTED,
     only="exposure sample_weight",
     less="exposure: tiny, huge",
@@ -106,8 +100,8 @@ def two_areas(rng):
 
 add(
     "neighbours",
-    lambda kind, **a: neighbours(contiguity=kind, **a),
     {"areas": Draw(two_areas), "kind": "rook"},
+    by=lambda kind, **a: neighbours(contiguity=kind, **a),
     only="kind",
     kind=odd.CHOICE,
 )
@@ -163,9 +157,9 @@ def feature_crf(names, **a):
 for scheme, of in ((None, "sentences"), (weighting.hide_labels, "tokens")):
     more = {"scheme": scheme} | HALF_COUNTED
     less = "scheme: None"
-    model(f"LinearChainCRF {of}", linear_crf, SENTENCES | more, less=less, tags=OF_TAGS)
+    model(f"LinearChainCRF {of}", SENTENCES | more, by=linear_crf, less=less, tags=OF_TAGS)
     described = {"sentences": TOKENS, "names": OF_NAMES}
-    model(f"FeatureCRF {of}", feature_crf, DESCRIBED | more, less=less, **described)
+    model(f"FeatureCRF {of}", DESCRIBED | more, by=feature_crf, less=less, **described)
 
 
 def from_crfsuite(sentences, names):
@@ -177,7 +171,7 @@ def from_crfsuite(sentences, names):
 
 
 DATA = {key: drawn(DESCRIBED)[key] for key in ("sentences", "names")}
-add("from_crfsuite", from_crfsuite, DATA, sentences=TOKENS, names=OF_NAMES)
+add("from_crfsuite", DATA, by=from_crfsuite, sentences=TOKENS, names=OF_NAMES)
 
 # Manifolds
 
@@ -203,23 +197,23 @@ AFFINITY = models.RBFAffinity(dyadic(np.random.default_rng(0), N, 2), 2.0)
 ENERGY = models.ManifoldEnergy(dyadic(np.random.default_rng(2), N, 3), AFFINITY)
 add(
     "RBFAffinity",
-    lambda **a: models.RBFAffinity(**a).entries(np.arange(len(a["points"]))),
     {"points": table(N, 2), "sigma": 2.0},
     is_rbf,
+    by=lambda **a: models.RBFAffinity(**a).entries(np.arange(len(a["points"]))),
     points=odd.ONE,
     less="points: too short, too long",
 )
 add(
     "GraphAffinity",
-    lambda matrix: models.GraphAffinity(matrix).entries(np.arange(N)),
     {"matrix": Draw(symmetric)},
     lambda found, matrix: close(found, matrix),
+    by=lambda matrix: models.GraphAffinity(matrix).entries(np.arange(N)),
     matrix=odd.TABLE
     | odd.kinds("same", sparse=odd.csr_matrix)
     | odd.kinds("equal", pandas=pd.DataFrame)
     | odd.kinds("refuse", outlier=lambda a: odd.holed(a, 1e12)),
 )
-add("ManifoldEnergy", energy_probe, {"features": table(N, 3), "affinity": AFFINITY})
+add("ManifoldEnergy", {"features": table(N, 3), "affinity": AFFINITY}, by=energy_probe)
 
 
 def semi_supervised(quadratic, **a):
@@ -232,8 +226,8 @@ for loss in ("square", "logistic", "squared_hinge"):
     rare = ", shifted, large, small, outlier, tiny, zeros, huge" if loss != "square" else ""
     model(
         f"SemiSupervised {loss}",
-        semi_supervised,
         SMOOTH | {"loss": loss, "quadratic": 2 * np.eye(3)},
+        by=semi_supervised,
         less=f"y: nan, int8, int64, uint8, uint64, bool{rare}",
         quadratic=odd.without(odd.TABLE, "None", "zeros"),
     )

@@ -72,52 +72,40 @@ RAGGED = odd.Pair(([[1.0, 2.0], [3.0]], [np.arange(1.0, 3.0), np.full(1, 3.0)]))
 OF_X = odd.without(odd.SERIES, "extra axis", "dict") | MISSING | odd.always("same", ragged=RAGGED)
 OF_X |= odd.kinds("same", masked=lambda a: odd.Pair((odd.masked(a), odd.holed(a, np.nan))))
 OF_X |= odd.kinds("refuse", list=np.ndarray.tolist, tuple=lambda a: odd.tuples(a.tolist()))
-model("GaussianHMM", models.GaussianHMM, {"x": X} | TWO, x=OF_X)
+model("GaussianHMM", {"x": X} | TWO, x=OF_X)
 SETTINGS = {"emission": Gaussian(), "sites": "sequences", "concentration": 1.5, "context": 1}
 ONE_CHANNEL = Draw(lambda rng: sequences(rng, 1))
 model(
     "HMM",
-    models.HMM,
     {"sequences": ONE_CHANNEL} | TWO | SETTINGS,
     less="context: None; sites: None; emission: its class",
     sequences=SEQUENCES | FLAT,
 )
 PAIRS = {"sequences": Draw(sequences)} | TWO
-model("AutoRegressiveHMM", models.AutoRegressiveHMM, PAIRS | {"order": 1}, sequences=SEQUENCES)
-model(
-    "NeuralHMM",
-    models.NeuralHMM,
-    PAIRS | {"order": 1, "n_hidden": 2},
-    sequences=SEQUENCES,
-    order=odd.COUNT,
-)
+model("AutoRegressiveHMM", PAIRS | {"order": 1}, sequences=SEQUENCES)
+model("NeuralHMM", PAIRS | {"order": 1, "n_hidden": 2}, sequences=SEQUENCES, order=odd.COUNT)
 OF_CODES = odd.without(
     odd.COUNTS, "masked", "extra axis", "ragged", "dict", "ones", "zeros", "huge"
 )
 OF_CODES |= MISSING
 model(
     "CategoricalHMM",
-    models.CategoricalHMM,
     {"x": Draw(codes), "n_categories": 4, "emission_concentration": 1.5} | TWO,
     less="n_categories: one, two, None, bool",
     x=OF_CODES | odd.kinds("refuse", huge=lambda a: a * 10**9, zeros=np.zeros_like),
     emission_concentration=odd.POSITIVE,
 )
 model(
-    "PoissonHMM",
-    models.PoissonHMM,
-    {"x": Draw(codes)} | TWO,
-    x=OF_CODES | odd.kinds("sane", huge=lambda a: a * 10**9),
+    "PoissonHMM", {"x": Draw(codes)} | TWO, x=OF_CODES | odd.kinds("sane", huge=lambda a: a * 10**9)
 )
+# a flat prior
 model(
     "MixtureHMM",
-    models.MixtureHMM,
     {"x": X, "n_components": 2, "covariance": "diag", "mean_scale": 10.0} | TWO,
-    less="mean_scale: inf",  # a flat prior
+    less="mean_scale: inf",
 )
 model(
     "GLMHMM",
-    models.GLMHMM,
     {"y": Draw(lambda rng: codes(rng) % 2), "inputs": table(40, 2)}
     | {"family": "bernoulli", "weight_sd": 2.0}
     | TWO,
@@ -135,8 +123,10 @@ EMISSIONS = (
 for kind, plain in EMISSIONS:
     add(
         f"emissions.{kind.__name__}",
-        lambda kind=kind, **a: probe(models.HMM(sequences(np.random.default_rng(0)), 2, kind(**a))),
         plain,
+        by=lambda kind=kind, **a: probe(
+            models.HMM(sequences(np.random.default_rng(0)), 2, kind(**a))
+        ),
         less="mean_scale: inf" if kind is Gaussian else "",
         order=odd.kinds("refuse", zero=lambda v: 0) if kind is NeuralAutoRegression else {},
     )
@@ -149,15 +139,14 @@ TRAFFIC = {
 }
 model(
     "PoissonTraffic",
-    models.PoissonTraffic,
     TRAFFIC,
     less="counts: extra axis; day: huge, ones, zeros",
     day=odd.kinds("refuse", seven=lambda a: a + 1),
 )
 add(
     "TrafficPrior",
-    lambda **a: models.TrafficPrior(**a).negative_log_density(np.arange(11.0) / 8),
     {"base_rate": (1.0, 0.5), "day_concentration": 2.0},
+    by=lambda **a: models.TrafficPrior(**a).negative_log_density(np.arange(11.0) / 8),
     base_rate=odd.kinds("same", list=list, array=np.array)
     | odd.always(
         "refuse",
@@ -177,7 +166,7 @@ add(
 
 def whole(name, function, law=None, **odd_ones):
     sane = odd.always("sane", **odd_ones)
-    add(name, function, {"whole": next(iter(odd_ones.values()))}, law, whole=sane)
+    add(name, {"whole": next(iter(odd_ones.values()))}, law, by=function, whole=sane)
 
 
 def fitted_series(whole):

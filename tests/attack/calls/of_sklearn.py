@@ -40,35 +40,30 @@ def scores(sample_weight, **a):
 STEP = {"cv": 3, "method": "newton_step"}
 add(
     "approx_cross_validate",
-    scores,
     ROWS | STEP | {"unreliable": "refit", "sample_weight": np.ones(N)},
+    by=scores,
     less=f"{LESS}; sample_weight: None",
     **OWN,
 )
-add(
-    "approx_cross_val_predict",
-    acv.approx_cross_val_predict,
-    ROWS | STEP | {"output": "predict_proba"},
-    less=LESS,
-    **OWN,
-)
+add("approx_cross_val_predict", ROWS | STEP | {"output": "predict_proba"}, less=LESS, **OWN)
 for name, (estimator, y) in SEVERAL.items():
     own = OWN | {"y": {} if name == "targets" else OWN["y"]}
     less = LESS_X if name == "targets" else f"{LESS_X}; {LESS_Y}"
     plain = {"X": X, "y": y} | ONES
     fit = estimator.fit(X, y)
+    # {} is what None is
     add(
         f"approx_cross_val_predict {name}",
-        lambda fit=fit, **a: acv.approx_cross_val_predict(fit, cv=3, **a),
         plain,
+        by=lambda fit=fit, **a: acv.approx_cross_val_predict(fit, cv=3, **a),
         less=less + (", bool" if name == "classes" else ""),
-        instead={"params": odd.without(odd.OBJECTS, "None", "dict")},  # {} is what None is
+        instead={"params": odd.without(odd.OBJECTS, "None", "dict")},
         **own,
     )
 add(
     "approx_tune",
-    lambda **a: acv.approx_tune(**a).scores,
     ROWS | {"values": np.array([0.125, 1.0, 10.0])},
+    by=lambda **a: acv.approx_tune(**a).scores,
     less=f"{LESS_X}; {LESS_Y}",
     values=odd.SERIES,
     **OWN,

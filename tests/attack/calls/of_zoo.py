@@ -82,14 +82,15 @@ for name, model in ZOO.items():
             families = {"sentences": new, "sequences": OWN_SEQUENCES, "folds": odd.OBJECTS}
             families = {key: families[key] for key in families.keys() & kept.keys()}
             settings = {"less": less, "instead": families, "X": odd.ONE}
-            add(f"{name}.{method}", bound, kept, unbounded=True, **settings)
+            add(f"{name}.{method}", kept, by=bound, unbounded=True, **settings)
     if hasattr(model, "pack"):
+        # beyond doubles
         add(
             f"{name}.pack",
-            lambda params, model=model: model.pack(model.unpack(params)),
             {"params": POINTS[name]},
             lambda found, params: close(found, params),
-            less="params: far" if name == "PoissonTraffic" else "",  # beyond doubles
+            by=lambda params, model=model: model.pack(model.unpack(params)),
+            less="params: far" if name == "PoissonTraffic" else "",
         )
 
 
@@ -101,8 +102,8 @@ def hmmlearns():
 
 add(
     "from_hmmlearn",
-    lambda estimator, X, lengths: acv.from_hmmlearn(estimator, X, lengths)[1],
     {"estimator": hmmlearns(), "X": FORTY, "lengths": [15, 25]},
+    by=lambda estimator, X, lengths: acv.from_hmmlearn(estimator, X, lengths)[1],
     only="estimator lengths",
     lengths=odd.always(
         "refuse",
@@ -118,7 +119,7 @@ add(
 HMM = ZOO["GaussianHMM"]
 add(
     "hmm.em.expectation_maximisation",
-    lambda **a: em.expectation_maximisation(HMM, **a).params,
     {"start": POINTS["GaussianHMM"], "max_iterations": 100, "tolerance": 1e-6},
+    by=lambda **a: em.expectation_maximisation(HMM, **a).params,
     tolerance=odd.NONNEGATIVE,
 )

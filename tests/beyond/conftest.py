@@ -1,5 +1,0 @@
-"""Fits, folds and exact refits that the tests of all methods share, those beyond the core too."""
-
-from ladder_cases import fits, traffic_exact, traffic_fit, traffic_folds
-
-__all__ = ["fits", "traffic_exact", "traffic_fit", "traffic_folds"]
