@@ -53,7 +53,6 @@ FILES = {
     "book/scoreboard.md": "<!-- scoreboard -->\n",
     "book/benchmarks.md": "<!-- benchmarks -->\n",
     "book/published/ledger.json": "[]",
-    "stubs/html/jupyter_book/sphinx.py": "def build_sphinx(): pass\n",
     "stubs/html/jupyter_book/cli/main.py": """
 import pathlib, sys
 def main():
