@@ -73,8 +73,9 @@ figures.save(fig, "states")
 # {value}`beyond.states.regret.aic | .1f` by AIC, {value}`beyond.states.regret.icl | .1f` by ICL; {value}`beyond.states.regret.within | .1f` by
 # cross-validation within sequences ({value}`beyond.states.regret.onese | .1f` with one standard error),
 # {value}`beyond.states.regret.sequence | .1f` by sequence, {value}`beyond.states.regret.future | .1f` of the future,
-# {value}`beyond.states.regret.half | .1f` by half-sampling. {verdict}`beyond.states.within_half` Where states are close, that within sequences differs
-# from BIC's by {value}`beyond.states.near.within | +.1f`, by sequence {value}`beyond.states.near.sequence | +.1f`, of the future
+# {value}`beyond.states.regret.half | .1f` by half-sampling. Which of these schemes predicts best is within chance
+# {verdict}`beyond.states.within_half`, but where states are close, that within sequences differs from BIC's by
+# {value}`beyond.states.near.within | +.1f`, by sequence {value}`beyond.states.near.sequence | +.1f`, of the future
 # {value}`beyond.states.near.future | +.1f`. {verdict}`beyond.states.near.future`
 #
 # ## Does the Newton step choose as refits do?
