@@ -41,7 +41,8 @@ def main(name, folder, published):
             shutil.copy(folder / file, Path(place, file))
         path = published / "ledger.json"
         kept = [r for r in ledger.read(path) if r["notebook"] != name]
-        ledger.write(path, ledger.judged([*kept, *records]))
+        gone = [r for r in kept if r["id"] not in claims]  # chapters shown as they ran cite them
+        ledger.write(path, [*ledger.judged([*kept, *records]), *gone])
         origin.deliver(Path(place), published, name, run)
     print(f"{name}: published")
 
