@@ -66,11 +66,10 @@ def main(source, html):
         if process.returncode:  # otherwise it praises a folder that is about to be renamed
             sys.exit(process.stdout)
         built = Path(folder, "_build", "html")
-        scripts = built / "_static/scripts"
-        script = (scripts / "fontawesome.js").read_text("utf-8")
+        script = (built / "_static/scripts/fontawesome.js").read_text("utf-8")
         for page in built.glob("*.html"):
             page.write_text(finished(page.read_text("utf-8"), script), "utf-8")
-        for unused in scripts.glob("fontawesome*"):
+        for unused in built.glob("_static/scripts/fontawesome*"):
             unused.unlink()
         shutil.rmtree(html, ignore_errors=True)
         Path(html).parent.mkdir(exist_ok=True)

@@ -58,7 +58,8 @@ def build(folder):
 def interpreter(version):
     """A Python of this version that runs, on the PATH or brought by pyenv; None if absent."""
     brought = Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")
-    runs = (shutil.which(f"python{version}"), *map(str, brought))
+    this = sys.executable if sys.version.startswith(f"{version}.") else None
+    runs = (this, shutil.which(f"python{version}"), *map(str, brought))
     return next((p for p in runs if p and not subprocess.run([p, "-c", ""]).returncode), None)
 
 
@@ -76,6 +77,7 @@ def use(wheel, python, folder):
     run("import with no extra", IMPORT)
     run("the ladder with no extra", LADDER)
     subprocess.run([*pip, f"acvlib[tables] @ {wheel.as_uri()}"], check=True)
+    run("import with [tables]", IMPORT)
     run("README's example with [tables]", EXAMPLE)
 
 

@@ -40,7 +40,8 @@ def main(name, folder, published):
             Path(place, file).parent.mkdir(exist_ok=True)
             shutil.copy(folder / file, Path(place, file))
         path = published / "ledger.json"
-        kept = [r for r in ledger.read(path) if r["notebook"] != name]
+        old = ledger.read(path) if path.exists() else []
+        kept = [r for r in old if r["notebook"] != name]
         gone = [r for r in kept if r["id"] not in claims]  # chapters shown as they ran cite them
         ledger.write(path, [*ledger.judged([*kept, *records]), *gone])
         origin.deliver(Path(place), published, name, run)

@@ -52,7 +52,6 @@ FILES = {
     "book/api.md": "# Reference\n\n<!-- api -->\n",
     "book/scoreboard.md": "<!-- scoreboard -->\n",
     "book/benchmarks.md": "<!-- benchmarks -->\n",
-    "book/published/ledger.json": "[]",
     "stubs/html/jupyter_book/cli/main.py": """
 import pathlib, sys
 def main():
