@@ -7,20 +7,22 @@ While the rows of S fade, t = 0 to 1, the optimum moves from params by delta on 
 A region of boxes, for the move of each row's score, and of a ball is mapped to what this equation
 says of its points. If that is inside, no path leaves the region. Within it no path reaches
 c'delta = t if some multiple of the equation has no solution there. Where nothing is proved of all
-sets, they are split: those with some row, refitted without it, and those that keep it; sets of one
-row more are refitted, and certified, one by one.
+sets, those of one row are bounded by certified Newton steps, and larger ones are split: those with
+some row, refitted without it, and those that keep it.
 
 Coordinates u = B z are those in which the Hessian is almost I. The chapter "Which data decide a
 conclusion?" has the proof; the numbers of its steps are given here.
 """
 
-import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..folds import WHOLE, Folds
+from ..fit import fit as fit_model
+from ..folds import leave_one_out
 from ..methods.exact import exact
+from ..methods.ladder import newton_step
 from ..models import GLM
 from ..parallel import pieces
 from .boxes import SIGNS, Slopes, Terms, highest
@@ -28,53 +30,48 @@ from .certify import certify
 from .certify.regressions import Regression
 from .certify.verified import UP, NotCertified, gamma, norms
 
-ROUNDS = 40  # maps of a region, at most
+ROUNDS = 16  # maps of a region, at most
 SHRUNK = 4  # of these from the first one into itself on
 WIDEST = 4.0  # a radius, over that of the first map, at which a region is given up
 AT_ONCE = 2**21  # numbers in memory together
-CLOSER = 1  # times that boxes of a slice are mapped
-ASIDE = (0.3, 1.0, 3.0)  # lengths of a row
 FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
 FAMILIES = 4000  # of sets, at most
-MANY = 200  # rows, of which but a few are bounded by the ball
+MANY = 50  # rows a parameter, from which on all but a few are bounded by the ball
 
 
 class _Family:
-    """The sets of at most k free rows, around params without the rows that were dropped."""
+    """The sets of at most k of some rows, all others of a fit being kept."""
 
-    def __init__(self, problem: Regression, fit: Any, dropped: list, free: np.ndarray, k: int):
-        model = problem.model
-        fold = Folds([dropped]) if dropped else WHOLE
-        params = exact(fit, fold).params if dropped else fit.params[None]
-        self.point = point = problem.inward(params)[0][0]
-        weights = model.sample_weight.copy()
-        weights[dropped] = 0.0
-        self.used = used = np.flatnonzero(weights)
-        self.problem, self.dropped = problem, dropped
-        self.z, self.weights, self.y = problem.z[used], weights[used], model.y[used]
+    def __init__(self, fit: Any, slope: np.ndarray, rows: np.ndarray, k: int):
+        self.fit, self.slope, self.rows = fit, slope, rows
+        self.problem = problem = Regression(fit)
+        model = fit.model
+        used = np.flatnonzero(model.observed)
+        self.z, self.weights, self.y = problem.z[used], model.sample_weight[used], model.y[used]
         n, dim = self.z.shape
         self.pairs = np.triu_indices(dim)
         self.few = 4.0 * gamma(4 * dim)
         self.all = 4.0 * gamma(n) + 8.0 * self.few
-        matrix, terms, error = problem.hessian(point, fold)
-        try:
-            self.b = np.linalg.inv(np.linalg.cholesky(matrix))
-        except np.linalg.LinAlgError:
-            raise NotCertified("the Hessian is not positive: use a penalty") from None
+        self.c = model.columns.standard_gradient(slope)
+        self.doubts = np.abs(model.columns.outward(np.eye(dim))) @ np.abs(slope)
+        self.doubts = self.few * (self.doubts + np.abs(self.c))
+        matrix, terms, error = problem.matrix
+        self.b = np.linalg.inv(np.linalg.cholesky(matrix))
         bound = norms(np.abs(self.b) @ np.sqrt(np.maximum(terms, np.diag(matrix)))) ** 2
         off = norms((self.b @ matrix @ self.b.T - np.eye(dim)).ravel())
         self.off = UP * (off + (error + self.few) * bound)
         self.u = self.z @ self.b.T
         self.sizes = UP * norms(np.abs(self.z) @ np.abs(self.b.T))
         self.lengths = UP * (norms(self.u) + self.few * self.sizes)
-        self.eta = self.z @ point
-        self.doubt = gamma(dim) * (np.abs(self.z) @ np.abs(point))
+        self.eta = self.z @ problem.at
+        self.doubt = gamma(dim) * (np.abs(self.z) @ np.abs(problem.at))
         self.slopes, gradient, noise = self.near(np.zeros(dim))
         self.noise = UP * (norms(gradient) + noise)
         bent = self.slopes.curvature * self.lengths**2
-        self.boxed = bent > max(8.0 * bent.mean(), 0.1) if n >= MANY else bent >= 0.0
-        self.danger = self.slopes.slope**2 * self.lengths**2 / np.maximum(1.0 - bent, 0.05)
-        self.every, self.free = free, free[used]
+        self.boxed = bent > max(8.0 * bent.mean(), 0.1) if n >= MANY * dim else bent >= 0.0
+        self.free = rows[used]
+        danger = self.slopes.slope**2 * self.lengths**2 / np.maximum(1.0 - bent, 0.05)
+        self.dangerous = used[np.argsort(np.where(self.free, -danger, 1.0))]
         self.k = min(k, int(self.free.sum()))
         self.boxes, self.radius = np.zeros((4, n)), np.inf
 
@@ -89,8 +86,8 @@ class _Family:
         eta = self.eta + self.u @ delta
         slopes = Slopes(self.problem.choices, self.weights, self.y, eta, doubt)
         ridge = self.problem.ridge
-        gradient = slopes.slope @ self.u + self.b @ (ridge * (self.point + delta @ self.b))
-        pull = ridge * (np.abs(self.point) + np.abs(delta) @ np.abs(self.b))
+        gradient = slopes.slope @ self.u + self.b @ (ridge * (self.problem.at + delta @ self.b))
+        pull = ridge * (np.abs(self.problem.at) + np.abs(delta) @ np.abs(self.b))
         noise = slopes.slip + self.all * self.weights * (slopes.mean + self.y)
         noise = noise @ self.sizes + self.all * norms(np.abs(self.b) @ pull)
         return slopes, gradient, UP * noise
@@ -139,8 +136,9 @@ class _Family:
         radius = UP * (self.noise + np.sqrt(self.noise**2 + 4.0 * share * gains)) / (2.0 * share)
         return np.minimum(found, self.lengths * radius), radius
 
-    def excludes(self, c: np.ndarray, level: float) -> bool:
-        """Whether no path has c'delta = level, for delta in coordinates u (step 6)."""
+    def excludes(self, level: float) -> bool:
+        """Whether no path has c'delta = level (step 6)."""
+        c = self.b @ self.c
         square = c @ c
         delta = level / square * c
         left = self.radius**2 * UP - level**2 / square / UP
@@ -156,57 +154,63 @@ class _Family:
         hessian = self.u.T @ (self.u * change[:, None]) + np.eye(len(c))
         doubt = self.all * np.abs(change) + 4.0 * (slopes.slip + self.slopes.slip)
         doubt = doubt @ self.sizes**2 + self.off + self.few
-        noise += self.few * norms(gradient)
-        for _ in range(1 + CLOSER):
-            terms = Terms(self, slopes, boxes, left, rows)
+        v = np.linalg.solve(hessian, c)
+        long = UP * norms(v)
+        lost = (norms(hessian @ v - c) + doubt * long) * left + self.few * norms(c) * norms(delta)
+        lost += long * (noise + self.few * norms(gradient))
+        most = Terms(self, slopes, boxes, left, rows).bounds(v[None], [0])[:, 1].max()
+        return UP * (most + lost) < v @ gradient
 
-            def above(z, own, terms=terms):
-                """Above z'(a point of the slice - delta), rows own out of the set and in it."""
-                v = np.linalg.solve(hessian, z.T).T
-                long = UP * norms(v)
-                lost = (norms(v @ hessian - z) + doubt * long) * left
-                lost += long * noise + self.few * norms(z) * norms(delta)
-                return UP * (terms.bounds(v, own)[:, 1] + lost) - v @ gradient
+    def ends(self, start: np.ndarray, params: np.ndarray, errors: np.ndarray) -> tuple:
+        """(slope'(params - start) of params (n, D), above it within so many standard errors)."""
+        ends = (params - start) @ self.slope
+        rounding = self.few * ((np.abs(params) + np.abs(start)) @ np.abs(self.slope))
+        length = self.problem.whole.dual(self.c[None]) + self.problem.whole.units @ self.doubts
+        return ends, UP * (ends + rounding + errors * length)
 
-            if above(c[None], [0]).max() < 0.0:
-                return True
-            # rows that count in the sum, in the set, along what has the same product there
-            along = self.u @ np.linalg.solve(hessian, c)
-            up = along > 0.0
-            values = self.free * np.abs(along) * np.where(up, *terms.tops)
-            own = np.argsort(-values)[: 2 * self.k + 20]
-            z = np.where(up[own], 1.0, -1.0)[:, None] * rows[own]
-            aside = np.outer(lengths[own], c / np.sqrt(square))
-            best = np.min([above(z + share * aside, own)[1] for share in ASIDE], axis=0)
-            place = 2 + up[own], own
-            boxes[place] = np.clip(best + slack[own], 0.0, boxes[place])
-        return False
-
-    def bound(self, c: np.ndarray, least: float) -> float:
-        """Above c'delta of all paths, not much above `least` if this can be proved."""
-        c = self.b @ c
-        high = float(UP * norms(c) * self.radius)
-        low = min(max(least, 1e-6 * high), high)
+    def bound(self, start: np.ndarray, most: float) -> float:
+        """Above slope'(params - start) of all sets; `most`, or not far above, if that is proved."""
+        params = self.fit.params[None]
+        ahead = self.ends(start, params, self.problem.inward(params)[1])[1][0]
+        ahead += norms(self.b.T) @ self.doubts * self.radius
+        ahead += self.few * norms(np.abs(self.b) @ np.abs(self.c)) * self.radius
+        high = float(UP * norms(self.b @ self.c) * self.radius)
+        low = min(max(most - ahead, 1e-6 * high), high)
+        if self.excludes(low):
+            high = low
         while high - low > 4e-4 * low:
             middle = np.sqrt(low * high)
-            low, high = (low, middle) if self.excludes(c, middle) else (middle, high)
-        return float(UP * high)
+            low, high = (low, middle) if self.excludes(middle) else (middle, high)
+        return float(UP * (ahead + high))
 
-    def split(self, fit: Any, count: int) -> list:
-        """The sets without the most dangerous free rows, and those with each first one (step 7)."""
-        rows = self.used[np.argsort(np.where(self.free, -self.danger, 1.0))]
-        kept = copy.copy(self)
-        kept.every = self.every.copy()
-        found = [kept]
-        for row in rows[: min(count, int(self.free.sum()))].tolist():
-            kept.every[row] = False
-            dropped = [*self.dropped, row]
-            found.append(_Family(self.problem, fit, dropped, kept.every.copy(), self.k - 1))
-        kept.free = kept.every[self.used]
-        kept.k = min(self.k, int(kept.free.sum()))
-        return found
+    def singles(self, start: np.ndarray, most: float) -> tuple:
+        """(above slope'(params - start) without one row more, a set that does most, what)."""
+        folds = leave_one_out(len(self.rows), self.rows)
+        certificate = certify(newton_step(self.fit, folds))
+        ends, tops = self.ends(start, certificate.result.params, certificate.theta_errors)
+        ends[:] = -np.inf
+        if (doubtful := np.flatnonzero(~(tops <= most))).size:
+            refits = certify(exact(self.fit, folds[doubtful]), complete=True, sharp=True)
+            refitted = self.ends(start, refits.result.params, refits.theta_errors)
+            ends[doubtful], tops[doubtful] = refitted
+        site = np.argmax(ends)
+        return tops.max(), folds[site], ends[site]
+
+    def split(self, count: int) -> list:
+        """The sets without the most dangerous rows, and those with each first one (step 7)."""
+        model, rows = self.fit.model, self.rows.copy()
+        families = []
+        for row in self.dangerous[: min(count, int(self.free.sum()))]:
+            rows[row] = False
+            weights = model.sample_weight.copy()
+            weights[row] = 0.0
+            without = fit_model(replace(model, sample_weight=weights), self.fit.params)
+            families.append(_Family(without, self.slope, rows.copy(), self.k - 1))
+        families.append(_Family(self.fit, self.slope, rows, self.k))
+        return [family for family in families if family.k]
 
 
+@np.errstate(all="ignore")
 def proved(
     fit: Any, slope: np.ndarray, k: int, least: float
 ) -> tuple[float, np.ndarray | None, float]:
@@ -216,41 +220,25 @@ def proved(
     family of sets of which nothing is proved is split. The set is None where none was found.
     Raises NotCertified for other models than logistic and Poisson regressions.
     """
-    problem = regression(fit)
-    columns = problem.model.columns
-    c = columns.standard_gradient(slope)
-    doubts = np.abs(columns.outward(np.eye(len(c)))) @ np.abs(slope)
-    doubts = 4.0 * gamma(4 * len(c)) * (doubts + np.abs(c))
-    start, slack = problem.inward(fit.params[None])
+    regression(fit)
     best: np.ndarray | None = None
     most, effect = max(least, 0.0), least
-    with np.errstate(all="ignore"):
-        length = float(problem.whole.dual(c[None])[0])
-        slack = float(np.max(slack)) * length + np.abs(start[0]) @ doubts
-        families = [(_Family(problem, fit, [], problem.model.observed.copy(), k), FIRST)]
-        for _ in range(FAMILIES):
-            family, count = families.pop()
-            family.settle()
-            if family.k <= 1:
-                drops = [[*family.dropped, row] for row in np.flatnonzero(family.every).tolist()]
-                drops += [family.dropped] if family.dropped else []
-                result = exact(fit, Folds(drops))
-                certificate = certify(result, complete=True, sharp=not family.dropped)
-                points = problem.inward(certificate.result.params)[0]
-                ends = (points - start) @ c
-                if ends.max() > effect:
-                    best, effect = np.array(drops[np.argmax(ends)]), float(ends.max())
-                ends += np.abs(points) @ doubts + certificate.theta_errors * length
-                most = max(most, UP * (float(ends.max()) + slack))
-            elif np.isfinite(family.radius):
-                ahead = c @ (family.point - start[0]) + slack
-                ahead += (norms(family.b.T) * family.radius + np.abs(family.point)) @ doubts
-                ahead += family.few * norms(np.abs(family.b) @ np.abs(c)) * family.radius
-                most = max(most, UP * (ahead + family.bound(c, max(most - ahead, 0.0))))
-            else:
-                families += [(each, 2 * count) for each in family.split(fit, count)]
-            if not families:
-                return most, best, effect
+    families = [(_Family(fit, slope, fit.model.observed, k), FIRST)]
+    for _ in range(FAMILIES):
+        family, count = families.pop()
+        family.settle()
+        if np.isfinite(family.radius):
+            most = max(most, family.bound(fit.params, most))
+        else:
+            bound, row, end = family.singles(fit.params, most)
+            most = max(most, bound)
+            if end > effect:
+                dropped = np.flatnonzero(fit.model.observed & ~family.fit.model.observed)
+                best, effect = np.append(dropped, row), end
+            if family.k > 1:
+                families += [(each, 2 * count) for each in family.split(count)]
+        if not families:
+            return float(most), best, float(effect)
     return np.inf, best, effect
 
 

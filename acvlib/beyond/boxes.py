@@ -109,16 +109,19 @@ class Terms:
         sizes = np.abs(products)
         found = np.empty((2, 2, len(vectors)))
         places = np.arange(len(vectors)), own
-        i, j = family.pairs
-        squares = (self.rows[:, i] * self.rows[:, j] * ~boxed[:, None]).T
-        odd = products @ (squares * self.middle).T
-        even = sizes @ (squares * self.half).T
-        forms = np.empty((len(vectors), *2 * vectors.shape[1:]))
+        balls = np.zeros((2, len(vectors)))
+        if not boxed.all():
+            i, j = family.pairs
+            squares = (self.rows[:, i] * self.rows[:, j] * ~boxed[:, None]).T
+            odd = products @ (squares * self.middle).T
+            even = sizes @ (squares * self.half).T
+            forms = np.empty((2, len(vectors), *2 * vectors.shape[1:]))
+            forms[..., i, j] = forms[..., j, i] = even + SIGNS[1::-1, None] * odd
+            balls = self.radius**2 * highest(forms.reshape(-1, *forms.shape[2:])).reshape(2, -1)
         for side, sign in enumerate((-1.0, 1.0)):
             raises = sign * products > 0.0
             rest = np.where(raises[:, boxed], -self.falls[boxed], self.rises[boxed])
-            forms[:, i, j] = forms[:, j, i] = even - sign * odd
-            total = (sizes[:, boxed] * rest).sum(axis=1) + self.radius**2 * highest(forms)
+            total = (sizes[:, boxed] * rest).sum(axis=1) + balls[side]
             values = sizes * np.where(raises, *self.tops)
             mine = values[places]
             values[places] = 0.0

@@ -8,7 +8,6 @@ import pytest
 
 import acvlib as acv
 from acvlib.beyond import any_k, boxes
-from acvlib.beyond.certify.regressions import Regression
 from acvlib.models import GLM
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
@@ -39,9 +38,9 @@ def largest_effect(fit, c, sets):
 @np.errstate(all="ignore")
 def of_region(fit, c, k, least):
     """The bound of one region, without splits."""
-    family = any_k._Family(Regression(fit), fit, [], fit.model.observed.copy(), k)
+    family = any_k._Family(fit, c, fit.model.observed, k)
     family.settle()
-    return family.bound(fit.model.columns.standard_gradient(c), least)
+    return family.bound(fit.params, least)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
