@@ -107,6 +107,8 @@ ledger.record("beyond.lfo.traffic.speed", table.ahead["ours"], data)
 # - Judge a model of a series by `acv.leave_future_out(fit, starts)`: all origins for the price of a few refits.
 # - Heed `UnreliableOrigins`: raise `anchors` until it is silent, or look at `errors` and at the origins they belong to.
 # - Check a dozen origins yourself: `acv.exact(fit, scores.folds(rows))`.
+# - Scores of one step ahead add up to the joint one of a stretch. Steps further ahead do not: score them jointly where errors
+#   depend on each other {cite:p}`cooper2023`.
 # - Do not score the future with the full fit, and mistrust one refit a week while parameters still move.
 # - *Nearest work.* {cite:t}`wood2024` leaves neighbourhoods of points out of penalised regressions, by a Newton step each. Folds within
 #   a series are biased even where errors are martingale differences {cite:p}`lusompa2025`: one more reason to ask of the future.

@@ -125,7 +125,9 @@ ledger.record("beyond.states.scratch.price", price)
 # scratch ({value}`beyond.states.scratch.onese | .0%` with one standard error). {verdict}`beyond.states.scratch.gain` Its regret changes by
 # {value}`beyond.states.scratch.regret | +.1f` nats per {given}`1,000` frames, for {value}`beyond.states.scratch.price | .1f` times the
 # processor time. {verdict}`beyond.states.scratch.regret` It is no flaw of an approximation: the checked Newton step chooses as refits do, and those are
-# optimistic. Left-out data judge a model only as far as the fit has forgotten them. AIC asks for no refit at all, and found
+# optimistic. Scored jointly, by $-\log p$ of all points of a fold given the others, in place of point by point, recovery
+# changes by {value}`beyond.states.scratch.joint | +.1%` and regret by {value}`beyond.states.scratch.joint.regret | +.1f`: of
+# regressions with dependent errors joint scores choose better {cite:p}`cooper2023`. Left-out data judge a model only as far as the fit has forgotten them. AIC asks for no refit at all, and found
 # {value}`beyond.states.recovery.aic | .0%` above: but there one of the candidates was the truth.
 #
 # ## Do this

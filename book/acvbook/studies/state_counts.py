@@ -208,13 +208,18 @@ def _both_ways(design, drawn, k):
     continued = acv.exact(fit, folds)
     then = time.thread_time()
     scratch = acv.from_scratch(fit, folds, N_STARTS, drawn.seeds[1])
+    seconds = time.thread_time() - then
+    every = np.ones(model.n_sites)
+    with_fold = [fit.derivatives.value_and_gradient(each, every)[0] for each in scratch.params]
+    without, _ = fit.derivatives.fold_gradients(scratch.params, folds)
     return {
         "test": test_loss(model, fit, drawn),
         "continued": continued.fold_totals,
         "scratch": scratch.fold_totals,
+        "joint": with_fold - without,  # -log p(all sites of a fold | the others)
         "sizes": folds.sizes,
         "seconds_continued": then - began,
-        "seconds_scratch": time.thread_time() - then,
+        "seconds_scratch": seconds,
     }
 
 

@@ -42,8 +42,7 @@ def choices(rows: list[dict]) -> pd.DataFrame:
     found = []
     for key, models in table.groupby(keys, sort=False):
         shared = dict(zip(keys, key, strict=True))
-        for choice in _choices(models.sort_values("candidate")):
-            found.append({**shared, **choice})
+        found += [{**shared, **choice} for choice in _choices(models.sort_values("candidate"))]
     found = pd.DataFrame(found)
     found["right"] = found.chosen == found.n_states
     found["simplest_right"] = found.simplest == found.n_states
@@ -172,6 +171,8 @@ def of_scratch(table: pd.DataFrame) -> dict[str, tuple]:
         "scratch.continued": (table.right_continued, None),
         "scratch.recovery": (table.right_scratch, None),
         "scratch.onese": (table.onese_scratch, None),
+        "scratch.joint": (right.right_joint - right.right_scratch, None),
+        "scratch.joint.regret": (regret.regret_joint - regret.regret_scratch, None),
         "scratch.gain": (right.right_scratch, right.right_training),
         "scratch.regret": (regret.regret_scratch, regret.regret_training),
         "scratch.optimism.surplus": (table.optimism_surplus.dropna(), None),
@@ -183,8 +184,8 @@ def record(measured: dict[str, tuple]) -> None:
     """Record the mean of each with its interval, and that of the training data's choice."""
     for name, (values, idle) in measured.items():
         mean, *ends = interval(values)
-        baseline = None if idle is None else float(np.mean(idle))
-        about = {"baseline": baseline, "draws": len(values), "spread": ends}
+        idle = idle if idle is None else float(np.mean(idle))
+        about = {"baseline": idle, "draws": len(values), "spread": ends}
         ledger.record(f"beyond.states.{name}", mean, **about)
 
 
@@ -200,36 +201,32 @@ def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
     """One row a further simulated model, of half of the designs at paper scale: what folds choose
     continued and from scratch, at a price.
 
-    right_, onese_, regret_ and seconds_ of both; optimism: how much lower losses are continued, in
-    nats a fold, of the candidate with one state more than the truth, and of the truth.
+    right_, onese_, regret_, seconds_: of both, and by joint scores; optimism: how much lower losses
+    are continued, in nats a fold, of the candidate with a state too many, and of the truth.
     """
     every = designs() if paper else designs((2,), (4.0,), (1,), (200,))
     if paper:
         half = np.random.default_rng(seed).permutation(len(every))[: len(every) // 2]
         every = [every[i] for i in np.sort(half)]
     candidates = (1, 2, 3, 4, 5) if paper else (1, 2, 3)
-    rows = in_processes(beside_scratch, every, candidates, seed)
-    found = []
-    for key, models in pd.DataFrame(rows).groupby([*Design._fields, "number"], sort=False):
-        n_states = key[Design._fields.index("n_states")]
-        found.append(_beside(models.sort_values("candidate"), n_states))
-    return pd.DataFrame(found)
+    rows = pd.DataFrame(in_processes(beside_scratch, every, candidates, seed))
+    tables = rows.sort_values("candidate").groupby([*Design._fields, "number"], sort=False)
+    return pd.DataFrame([_beside(models) for _, models in tables])
 
 
-def _beside(models, n_states):
-    regret = NATS * (models.test - models.test.min()).to_numpy()
-    candidate = models.candidate.to_numpy()
-    row = {}
-    for way in ("continued", "scratch"):
+def _beside(models):
+    n_states = models.n_states.iloc[0]
+    regret, candidate = NATS * (models.test - models.test.min()).to_numpy(), models.candidate.array
+    row = {name: models[name].sum() for name in ("seconds_continued", "seconds_scratch")}
+    for way in ("continued", "scratch", "joint"):
         best, simplest = chosen(np.stack(list(models[way])), models.sizes.iloc[0])
         row |= {
             f"right_{way}": candidate[best] == n_states,
             f"onese_{way}": candidate[simplest] == n_states,
             f"regret_{way}": regret[best],
-            f"seconds_{way}": models[f"seconds_{way}"].sum(),
         }
     apart = [np.mean(a - b) for a, b in zip(models.scratch, models.continued, strict=True)]
     for name, k in (("optimism_true", n_states), ("optimism_surplus", n_states + 1)):
         row[name] = apart[k - 1] if k in candidate else np.nan
-    most = int(np.argmax(candidate))  # what the likelihood of the training data takes
-    return row | {"right_training": candidate[most] == n_states, "regret_training": regret[most]}
+    # the likelihood of the training data takes the last candidate
+    return row | {"right_training": candidate[-1] == n_states, "regret_training": regret[-1]}
