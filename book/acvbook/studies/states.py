@@ -216,7 +216,8 @@ def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
 
 def _beside(models):
     n_states = models.n_states.iloc[0]
-    regret, candidate = NATS * (models.test - models.test.min()).to_numpy(), models.candidate.array
+    regret = NATS * (models.test - models.test.min()).to_numpy()
+    candidate = models.candidate.to_numpy()
     row = {name: models[name].sum() for name in ("seconds_continued", "seconds_scratch")}
     for way in ("continued", "scratch", "joint"):
         best, simplest = chosen(np.stack(list(models[way])), models.sizes.iloc[0])
@@ -228,5 +229,4 @@ def _beside(models):
     apart = [np.mean(a - b) for a, b in zip(models.scratch, models.continued, strict=True)]
     for name, k in (("optimism_true", n_states), ("optimism_surplus", n_states + 1)):
         row[name] = apart[k - 1] if k in candidate else np.nan
-    # the likelihood of the training data takes the last candidate
     return row | {"right_training": candidate[-1] == n_states, "regret_training": regret[-1]}
