@@ -24,7 +24,7 @@ from ...declared import declared
 from ...methods.exact import exact, refit_folds
 from ...models import FAMILIES, GLM, LinearChainCRF
 from ...models.glm.families import Multinomial
-from ...parallel import pieces
+from ...parallel import blas_for, pieces
 from ...results import TOLERANCE, AResult, CVResult
 from ...trials import FAILURES
 from .chains import Chain
@@ -71,7 +71,6 @@ class Certificate:
 
 
 @declared
-@np.errstate(all="ignore")  # what is not finite proves nothing
 def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Certificate:
     """Bound how far each fold of a result is from its exact refit, and what the refit's loss is.
 
@@ -91,6 +90,12 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
         near to a singular one; or, if `complete`, a fold without a bound.
     NoFiniteOptimum: if `complete`, folds without a bound, of which none has a minimum.
     """
+    with blas_for(result.n_sites * len(result.fit.params) ** 2):
+        return _certified(result, complete, sharp)
+
+
+@np.errstate(all="ignore")  # what is not finite proves nothing
+def _certified(result, complete, sharp):
     problem, folds = _problem(result.fit), result.folds
     centres = result.params
     points, slack = problem.inward(result.params)
