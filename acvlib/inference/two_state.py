@@ -104,31 +104,21 @@ def _sweep(
     starts = np.arange(0, len(classes), BLOCK)
     before = np.empty((len(starts), 2 * N_LANES))
     for k in range(len(starts)):
-        _copy(state, before[k])
+        before[k] = state[: 2 * N_LANES]
         span = starts[k], min(starts[k] + BLOCK, len(classes))
         _forward(classes, keep, emission, state, work, span, True)
     last = state[_P1 : _P1 + N_LANES].copy()
     unread = ends[1:].copy()
     for k in range(len(starts) - 1, -1, -1):
         span = starts[k], min(starts[k] + BLOCK, len(classes))
-        _copy(before[k], state)
+        state[: 2 * N_LANES] = before[k]
         _forward(classes, keep, emission, state, work, span, False)
         _backward(classes, keep, state, work, event, span)
         _read(classes, emission, state, work, span, sites, ends, unread, density)
         if score.size > 0:
             x, steps = _reveal(classes, keep, score, places, transition, work, x, span)
-            for i in range(N_PARAMS):
-                for j in range(i + 1):
-                    for b in range(N_LANES):
-                        variance[i, j, b] += steps[i, j, b]
+            variance += steps
     return state, last, event, density, x, variance
-
-
-@jit
-def _copy(source, to):
-    """Copies both probabilities: compiling an assignment of slices takes seconds."""
-    for i in range(2 * N_LANES):
-        to[i] = source[i]
 
 
 @_inline

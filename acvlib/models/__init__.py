@@ -1,52 +1,37 @@
-"""Models: frozen data and hyperparameters, no fitted state."""
+"""Models: frozen data and hyperparameters, no fitted state. Each is loaded when it is first named."""
 
-from ..trials import NoFiniteOptimum
-from .crf import CRFParams, LinearChainCRF
-from .glm import GLM
-from .glm.families import FAMILIES, Family
-from .hmm import HMM, ImpossibleSequence
-from .hmm.families import (
-    GLMHMM,
-    AutoRegressiveHMM,
-    CategoricalHMM,
-    GaussianHMM,
-    MixtureHMM,
-    NeuralHMM,
-    PoissonHMM,
-)
-from .hmm.parameters import HMMParams
-from .mrf import EmptyState, HiddenMRF
-from .pairwise import PairwiseLinear
-from .semisupervised import SemiSupervised
-from .semisupervised.energy import GraphAffinity, ManifoldEnergy, RBFAffinity
-from .traffic import PoissonTraffic, TrafficParams
-from .traffic.prior import TrafficPrior
+from importlib import import_module
 
-__all__ = [
-    "EmptyState",
-    "CRFParams",
-    "FAMILIES",
-    "Family",
-    "GLM",
-    "GLMHMM",
-    "GraphAffinity",
-    "AutoRegressiveHMM",
-    "CategoricalHMM",
-    "GaussianHMM",
-    "HMM",
-    "HMMParams",
-    "HiddenMRF",
-    "ImpossibleSequence",
-    "LinearChainCRF",
-    "ManifoldEnergy",
-    "MixtureHMM",
-    "NeuralHMM",
-    "NoFiniteOptimum",
-    "PairwiseLinear",
-    "PoissonHMM",
-    "PoissonTraffic",
-    "RBFAffinity",
-    "SemiSupervised",
-    "TrafficParams",
-    "TrafficPrior",
-]
+_MODULES = {
+    name: module
+    for module, names in {
+        "..trials": "NoFiniteOptimum",
+        ".crf": "CRFParams LinearChainCRF",
+        ".glm": "GLM",
+        ".glm.families": "FAMILIES Family",
+        ".hmm": "HMM ImpossibleSequence",
+        ".hmm.families": "AutoRegressiveHMM CategoricalHMM GLMHMM GaussianHMM MixtureHMM NeuralHMM "
+        "PoissonHMM",
+        ".hmm.parameters": "HMMParams",
+        ".mrf": "EmptyState HiddenMRF",
+        ".pairwise": "PairwiseLinear",
+        ".semisupervised": "SemiSupervised",
+        ".semisupervised.energy": "GraphAffinity ManifoldEnergy RBFAffinity",
+        ".traffic": "PoissonTraffic TrafficParams",
+        ".traffic.prior": "TrafficPrior",
+    }.items()
+    for name in names.split()
+}
+__all__ = list(_MODULES)
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name], __name__), name)
+    if f".{name}" in _MODULES.values():
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return __all__

@@ -28,7 +28,7 @@ from .emission import CountClasses
 from .prior import SUGGESTED_PRIOR, TrafficPrior
 
 FAR = 12.0  # from the start: rates, odds or an excess e^12 times what the counts suggest
-FLAT = 1e-9  # of the largest curvature: what rounding leaves of none
+FLAT = 1e-9  # of the largest curvature, or of 1 in logarithms: what rounding leaves of none
 MAX_COUNT = 10_000  # tables run over all counts: half a second for 32 folds with 400 such classes
 
 
@@ -165,7 +165,7 @@ class PoissonTraffic(ModelDefaults):
         ones = np.ones(self.n_sites)
         hessian = np.asarray(derivatives_of(self).hessian(params, ones))
         curvatures = np.linalg.eigvalsh(hessian) if np.isfinite(hessian).all() else np.zeros(1)
-        is_flat = not curvatures[0] > FLAT * curvatures[-1]
+        is_flat = not curvatures[0] > FLAT * max(curvatures[-1], 1.0)
         if is_flat and np.abs(params - self.initial_params()).max() > FAR:
             rates, a, b, stay = self.unpack(params)
             raise ValueError(
