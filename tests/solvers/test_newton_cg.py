@@ -52,17 +52,10 @@ def double_well(p):
     return 0.25 * (p[0] ** 2 - 1.0) ** 2 + 0.5 * p[1] ** 2
 
 
-@pytest.fixture(scope="module")
-def hidden():
-    """(a matrix-free AR-HMM, its fit, folds)."""
-    rng = np.random.default_rng(0)
+def test_optima_are_those_of_dense_newton(rng):
     x = [np.cumsum(rng.normal(size=(30, 2)), axis=0) for _ in range(5)]
     model = AutoRegressiveHMM(x, 2, dense_limit=0)
-    return model, acv.fit(model, rng=rng), acv.folds.leave_one_out(5)
-
-
-def test_optima_are_those_of_dense_newton(hidden):
-    model, fit, folds = hidden
+    fit, folds = acv.fit(model, rng=rng), acv.folds.leave_one_out(5)
     free = newton_cg(model.derivatives, fit.params, folds, 1e-8)
     dense = newton(replace(model, dense_limit=300).derivatives, fit.params, folds, 1e-8)
     assert free.converged.all()
