@@ -45,16 +45,12 @@ def test_no_exact_refit_is_unreliable_even_to_a_narrow_limit(kind, rng):
     assert check.gradients == looks[kind] * model.n_sites
 
 
-def separable_but_for_two(rng, n=60):
-    """A logistic regression whose rows 0 and 1 alone keep its slope finite."""
-    x = np.sort(rng.normal(size=n))
+def test_folds_of_high_leverage_are_found_where_the_full_hessian_hides_them(rng):
+    """Rows 0 and 1 alone keep the slope finite."""
+    x = np.sort(rng.normal(size=60))
     y = np.sign(x)
     y[[0, 1]] = 1.0
-    return Logistic(np.column_stack([np.ones(n), x]), y, penalty=0.01)
-
-
-def test_folds_of_high_leverage_are_found_where_the_full_hessian_hides_them(rng):
-    model = separable_but_for_two(rng)
+    model = Logistic(np.column_stack([np.ones(60), x]), y, penalty=0.01)
     fit = acv.fit(model)
     folds = acv.folds.leave_one_out(model.n_sites)
     exact = acv.exact(fit, folds)
@@ -162,18 +158,14 @@ def test_an_indefinite_fold_is_unreliable_however_short_its_step_and_leaves_its_
     assert kept.indefinite.tolist() == [True, False, False, False]
 
 
-def overlapping(rng, n=100):
-    """Frames of a chain of two states whose means are a standard deviation apart."""
-    state = np.cumsum(rng.random(n) < 0.1) % 2
-    return state + rng.normal(size=n)
-
-
 @pytest.mark.filterwarnings("ignore::acvlib.methods.ladder.IndefiniteFold")
 def test_folds_of_overlapping_states_are_judged_as_their_refits_say():
-    """F is not linear in the weights, and steps end far off."""
+    """Means a standard deviation apart: F is not linear in the weights, and steps end far off."""
     far, marked = [], []
     for seed in range(3):
-        model = acv.models.GaussianHMM(overlapping(np.random.default_rng(seed)), 2)
+        rng = np.random.default_rng(seed)
+        state = np.cumsum(rng.random(100) < 0.1) % 2
+        model = acv.models.GaussianHMM(state + rng.normal(size=100), 2)
         fit = acv.fit(model, rng=0)
         folds = acv.folds.k_fold(model.n_sites, 10, np.random.default_rng(seed))
         exact = acv.exact(fit, folds)

@@ -66,33 +66,15 @@ def test_one_thread_is_counted_under_a_lock():
     assert n_threads == [4]
 
 
-@pytest.fixture
-def two_blas_threads():
-    with threadpool_limits(2, "blas"):
-        yield
-
-
-@pytest.mark.usefixtures("two_blas_threads")
 def test_little_work_is_not_shared_by_blas_threads_and_much_is():
-    before = blas_threads()
-    assert before == {2}
-    with parallel.blas_for(1.0):
-        assert blas_threads() == {1}
-    with parallel.blas_for(parallel.SHARED):
-        assert blas_threads() == before
-    assert parallel.in_blas_threads(lambda _: blas_threads(), [0, 1]) == [{1}, {1}]
-    assert blas_threads() == before
-
-
-@pytest.mark.usefixtures("two_blas_threads")
-def test_the_last_thread_to_leave_lifts_the_limit_on_blas():
-    before, first, second = blas_threads(), parallel.blas_for(1.0), parallel.blas_for(1.0)
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)  # before the second leaves, as two threads may
-    assert blas_threads() == {1}
-    second.__exit__(None, None, None)
-    assert blas_threads() == before
+    with threadpool_limits(2, "blas"):
+        assert blas_threads() == {2}
+        with parallel.blas_for(1.0):
+            assert blas_threads() == {1}
+        with parallel.blas_for(parallel.SHARED):
+            assert blas_threads() == {2}
+        assert parallel.in_blas_threads(lambda _: blas_threads(), [0, 1]) == [{1}, {1}]
+        assert blas_threads() == {2}
 
 
 def blas_threads():

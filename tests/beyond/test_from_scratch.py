@@ -9,23 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 
 import acvlib as acv
-from acvlib.models import GLM, AutoRegressiveHMM, CategoricalHMM, GaussianHMM, PoissonHMM
+from acvlib.models import AutoRegressiveHMM, CategoricalHMM, GaussianHMM, PoissonHMM
 
 RNG = np.random.default_rng(5)
 HIDDEN = np.repeat(RNG.integers(0, 2, 12), 10)
 SERIES = 4.0 * HIDDEN + RNG.standard_normal(120)
 PARTS = np.split(SERIES, 4)
 FOLDS = acv.folds.k_fold(120, 5, RNG)
-
-
-def test_one_optimum_is_that_of_exact():
-    x = RNG.standard_normal((40, 2))
-    model = GLM(x, (x[:, 0] + RNG.standard_normal(40) > 0).astype(float))
-    fit = acv.fit(model)
-    folds = acv.folds.k_fold(40, 5)
-    found = acv.from_scratch(fit, folds)
-    assert found.method == "from_scratch"
-    assert_array_equal(found.params, acv.exact(fit, folds).params)
 
 
 def test_states_that_are_clear_have_one_optimum_but_for_their_names():

@@ -21,12 +21,6 @@ def quietly(*args, **settings):
         return acv.leave_future_out(*args, **settings)
 
 
-@pytest.fixture(scope="module")
-def exact(traffic_fit):
-    folds = acv.folds.leave_future_out(800, STARTS, 1, observed=TRAFFIC.observed)
-    return acv.exact(traffic_fit, folds)
-
-
 def test_with_a_refit_at_every_origin_it_is_exact(traffic_fit):
     starts = OBSERVED[OBSERVED >= 600][:40:8]
     found = quietly(traffic_fit, starts, anchors=len(starts))
@@ -38,7 +32,9 @@ def test_with_a_refit_at_every_origin_it_is_exact(traffic_fit):
     np.testing.assert_allclose(found.params[rows], reference.params, atol=1e-5)
 
 
-def test_errors_fall_with_every_refit_and_are_known(traffic_fit, exact):
+def test_errors_fall_with_every_refit_and_are_known(traffic_fit):
+    folds = acv.folds.leave_future_out(800, STARTS, 1, observed=TRAFFIC.observed)
+    exact = acv.exact(traffic_fit, folds)
     middle = []
     for anchors in (2, 4, 8):
         found = quietly(traffic_fit, STARTS, anchors=anchors)

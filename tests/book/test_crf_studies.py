@@ -47,18 +47,15 @@ def test_first_adam_step_has_the_learning_rate_for_its_length(model):
     assert iterates[1] == pytest.approx(-0.01 * gradient / (abs(gradient) + 1e-8), abs=1e-15)
 
 
-@pytest.fixture(scope="module")
-def study(model):
-    return crf_epochs.layer_study(_Emissions(model), 3, 10, 30, np.random.default_rng(4), 0.5)
-
-
 class _Emissions:
     def __init__(self, model):
         self.scores, self.tags = {"train": model.emissions}, {"train": model.labels}
         self.crf = np.zeros(15)
 
 
-def test_errors_by_draw_are_those_of_its_sentences(model, study):
+def test_errors_by_draw_are_those_of_its_sentences(model):
+    rng = np.random.default_rng(4)
+    study = crf_epochs.layer_study(_Emissions(model), 3, 10, 30, rng, 0.5)
     table = crf_epochs.by_draw(study, study.iterates[30])
     folds = study.folds[study.draws[1]]
     here, results = crf_epochs.at_iterate(model, study.iterates[30], folds)
@@ -105,17 +102,11 @@ def test_loss_slopes_are_gradients(model):
     assert inexact.loss_slopes(model, params, folds) == pytest.approx(exact_slopes, abs=1e-8)
 
 
-@pytest.fixture(scope="module")
-def hidden(model):
-    """Every fifth label hidden, one by one."""
-    tokens, fit = hidden_labels.within(model, acv.fit(model, tolerance=1e-9))
-    folds = np.arange(0, tokens.n_sites, 5)[:, None]
-    return tokens, fit, hidden_labels.ladder(tokens, fit, folds, 1e-9)
-
-
-def test_a_step_with_linear_weights_is_the_frozen_one_and_by_factors_it_is_over_p(hidden):
+def test_a_step_with_linear_weights_is_the_frozen_one_and_by_factors_it_is_over_p(model):
     """Equation (eq-crf-one-label), but for the kept share, by which the frozen step divides H."""
-    tokens, fit, results = hidden
+    tokens, fit = hidden_labels.within(model, acv.fit(model, tolerance=1e-9))
+    each = np.arange(0, tokens.n_sites, 5)[:, None]
+    results = hidden_labels.ladder(tokens, fit, each, 1e-9)
     steps = {n: r.params - fit.params for n, r in results.items()}
     folds = results["exact"].folds
     p = np.exp(-np.concatenate(list(tokens.derivatives.heldout(fit.params, folds))))

@@ -68,14 +68,6 @@ def test_unknown_name_lists_the_known():
         registry.get("x")
 
 
-def test_given_folder_comes_before_cache(toy):
-    given, cached = toy
-    (cached / "a.csv").write_bytes(CONTENT)
-    assert registry.find("toy", "a.csv") == cached / "a.csv"
-    (given / "a.csv").write_bytes(CONTENT)
-    assert registry.find("toy", "a.csv") == given / "a.csv"
-
-
 def test_missing_file_names_places_and_remedy(toy):
     message = r"given.*or.*cache.*by hand from https://example\.org"
     with pytest.raises(registry.DataNotFound, match=message):

@@ -73,28 +73,18 @@ def test_cells_of_a_table_are_for_readers():
     assert shown == ["–", "yes", "∞", "no"]
 
 
-@pytest.fixture
-def source(tmp_path):
-    path = tmp_path / "one.py"
-    path.write_text("# %% [markdown]\n# # Title\n#\n# mended\n\n# %%\ndraw()\n", "utf-8")
-    return path
-
-
-def executed(code):
-    title = cell("# Title\n\nwrong", kind="markdown")
+def test_a_sentence_is_mended_without_a_run_unless_the_code_is_another(tmp_path, capsys):
+    source = tmp_path / "one.py"
+    source.write_text("# %% [markdown]\n# # Title\n#\n# mended\n\n# %%\ndraw()\n", "utf-8")
+    before = cell("# Title\n\nwrong", kind="markdown")
     scale = cell("scale = 'paper'", "remove-cell", "injected-parameters")
-    return {"cells": [title, scale, cell(code, outputs=["kept"])]}
-
-
-def test_a_sentence_is_mended_without_a_run(source):
-    title, drawn = chapters.with_prose_of(source, executed("draw()"))["cells"]
+    ran, other = (
+        {"cells": [before, scale, cell(code, outputs=["kept"])]} for code in ("draw()", "less()")
+    )
+    title, drawn = chapters.with_prose_of(source, ran)["cells"]
     assert title["source"] == "# Title\n\nmended"
     assert drawn["outputs"] == ["kept"]
-
-
-def test_where_the_code_is_another_the_chapter_is_shown_as_it_ran(source, capsys):
-    ran = executed("draw_less()")
-    assert chapters.with_prose_of(source, ran) is ran
+    assert chapters.with_prose_of(source, other) is other
     assert "edited after it ran" in capsys.readouterr().out
 
 

@@ -24,22 +24,13 @@ def recordings(rng, n, length=25, channels=2):
 FREE = {"dense_limit": 0}  # small models on the path of large ones
 
 
-@pytest.fixture(scope="module")
-def split():
+def test_the_summary_of_a_split():
     rng = np.random.default_rng(0)
-    return mocap_fits.split(recordings(rng, 12), 8, rng)
-
-
-@pytest.fixture(scope="module")
-def studied(split):
-    train, test = split
+    train, test = mocap_fits.split(recordings(rng, 12), 8, rng)
     given = 2, mocap_fits.emissions((0, 1), (1,)), np.random.default_rng(1), 2
     fitted = mocap_fits.fit_all(train.sequences, *given, context=2, **FREE)
     left_out = mocap_orders.leave_one_sequence_out
-    return {name: left_out(one, test.sequences) for name, one in fitted.items()}
-
-
-def test_the_summary_of_a_split(studied):
+    studied = {name: left_out(one, test.sequences) for name, one in fitted.items()}
     table = mocap_orders.summary(studied)
     rungs, test = studied["AR(0)"].rungs, studied["AR(0)"].test
     exact, none, ij = (rungs[n] for n in ("exact", "no_adjustment", "infinitesimal_jackknife"))

@@ -36,14 +36,10 @@ def test_what_is_drawn_has_the_moments_of_its_states():
         assert_allclose(x.mean(), share * mean[0] + (1 - share) * mean[1], atol=0.15)
 
 
-@pytest.fixture(scope="module")
-def rows():
-    every = state_models.designs((1, 2), (4.0,), (10,), (200,))[:2]
-    return [row for d in every for n in (0, 1) for row in state_counts.study(d, (1, 2), n, 7)]
-
-
-def test_a_row_is_what_the_library_says(rows):
+def test_a_row_is_what_the_library_says():
     """Totals of both rungs against a call of each method; one-standard-error by compare_models."""
+    every = state_models.designs((1, 2), (4.0,), (10,), (200,))[:2]
+    rows = [row for d in every for n in (0, 1) for row in state_counts.study(d, (1, 2), n, 7)]
     design = state_models.Design(**{f: rows[-3][f] for f in state_models.Design._fields})
     assert design == state_models.Design("gaussian", 2, 4.0, 10, 200)
     rng = np.random.default_rng([7, 0, 0, 20, 40, 100, 2000])

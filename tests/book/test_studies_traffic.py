@@ -20,17 +20,11 @@ def rng(seed=0):
 def problem():
     data = simulate_dodgers(rng()).head(6_000)
     model = PoissonTraffic(data.counts, data.day)
-    return data, model, acv.fit(model)
+    return model, acv.fit(model)
 
 
-@pytest.fixture(scope="module")
-def redrawn(problem):
-    _, model, fit = problem
-    return traffic.redraws(model, fit, 2, rng())
-
-
-def test_measures_of_a_draw_are_those_of_its_ten_folds(redrawn):
-    rungs = redrawn["contiguous", 5]
+def test_measures_of_a_draw_are_those_of_its_ten_folds(problem):
+    rungs = traffic.redraws(*problem, 2, rng())["contiguous", 5]
     losses = {name: np.concatenate(rung.losses[10:]) for name, rung in rungs.items()}
     none, ij, exact, ns = (losses[name] for name in NAMES)
     row = traffic.by_draw(rungs).loc[1].swaplevel()["infinitesimal_jackknife"]
@@ -45,7 +39,7 @@ def test_measures_of_a_draw_are_those_of_its_ten_folds(redrawn):
 
 
 def test_calls_are_counted_and_the_meter_is_taken_off(problem):
-    _, model, fit = problem
+    model, fit = problem
     derivatives = acv.derivatives_of(model)
     folds = traffic.folds_of("iid", model, 10, 7, rng())
     with counting.metered(derivatives) as (calls, seconds):

@@ -9,26 +9,15 @@ from acvlib import kfold, treecv
 from acvlib.treecv import Examples, learners
 
 
-@pytest.fixture(scope="module")
-def data():
+def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order():
+    def make(n):
+        return learners.lsqsgd(3, n**-0.5)
+
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
-    return Examples(X, X[:, 0] + rng.normal(size=300))
-
-
-@pytest.fixture(scope="module")
-def frame(data):
-    return treecv_tables.repeat(make, data, [(CELLS, 4)], np.random.default_rng(5))
-
-
-CELLS = treecv_tables.of_treecv([150, 300]) + treecv_tables.of_standard([150, 300], [120])
-
-
-def make(n):
-    return learners.lsqsgd(3, n**-0.5)
-
-
-def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(frame, data):
+    data = Examples(X, X[:, 0] + rng.normal(size=300))
+    cells = treecv_tables.of_treecv([150, 300]) + treecv_tables.of_standard([150, 300], [120])
+    frame = treecv_tables.repeat(make, data, [(cells, 4)], np.random.default_rng(5))
     [stream, *_] = np.random.default_rng(5).spawn(4)
     head = data.take(stream.permutation(300)[:150])
     first = frame[frame["repetition"] == 0].set_index(["method", "order", "k", "n"])["loss"]

@@ -16,12 +16,9 @@ def rows():
     return Examples(X, np.where(X[:, 0] + rng.normal(size=400) > 0, 1.0, -1.0))
 
 
-def subject_of(rows, make=lambda n: learners.pegasos(4, 0.1), best=0.1):
-    return theorems.Subject(make, rows, best)
-
-
 def test_gap_of_a_draw_is_that_of_both_cross_validations(rows):
-    drawn = theorems.gaps(subject_of(rows), 64, 8, 3, np.random.default_rng(0))
+    subject = theorems.Subject(lambda n: learners.pegasos(4, 0.1), rows, 0.1)
+    drawn = theorems.gaps(subject, 64, 8, 3, np.random.default_rng(0))
     [stream, *_] = np.random.default_rng(0).spawn(3)
     sample = rows.take(stream.integers(400, size=64))
     w = np.zeros(5)

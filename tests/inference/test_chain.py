@@ -1,26 +1,14 @@
 """The chain's log-partition, marginals and their derivatives against sums over all paths."""
 
-import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import grad, hessian
-from autograd.scipy.special import logsumexp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from oracles.enumerate import log_partition_and_moments, weighted_log_sum
-from oracles.refit import derivatives
+from oracles.enumerate import log_partition_and_moments
 
-from acvlib import weighting
 from acvlib.inference import chain
-
-SCHEMES = {"A": weighting.keep_latents, "B": weighting.drop_latents}
-WEIGHTS = {
-    "ones": np.ones(6),
-    "some zero": np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0]),
-    "all zero": np.zeros(6),
-    "between": np.array([0.3, 1.0, 0.0, 0.7, 0.5, 0.9]),
-}
 
 
 def potentials(seed, n_sites, n_states, scale=2.0):
@@ -54,42 +42,6 @@ def test_a_third_derivative_raises_and_is_not_zero(part):
     third = grad(grad(grad(functions[part])))
     with pytest.raises(NotImplementedError, match="flat_tangent"):
         third(1.0)
-
-
-def gaussian_chain(params, x):
-    """(log densities (T, 3), log initial, log transition) of a Gaussian HMM in 15 parameters."""
-    means, log_sd = params[:3], params[3]
-    density = -((x[:, None] - means) ** 2) / (2 * anp.exp(2 * log_sd)) - log_sd
-    initial = anp.concatenate([params[4:6], anp.zeros(1)])
-    rows = anp.reshape(params[6:], (3, 3))
-    return density, initial - logsumexp(initial), rows - logsumexp(rows, axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS.keys())
-@pytest.mark.parametrize("scheme", ["A", "B"])
-def test_weighted_gaussian_chain_equals_enumeration_to_second_order(scheme, weights):
-    rng = np.random.default_rng(5)
-    x, params = rng.standard_normal(6), 0.7 * rng.standard_normal(15)
-
-    def objective(p, w):
-        return chain.log_partition(*chain.potentials(SCHEMES[scheme], w, *gaussian_chain(p, x)))
-
-    def enumerated(p, w):
-        return weighted_log_sum(*gaussian_chain(p, x), w, scheme)
-
-    ours = derivatives(objective, params, weights)
-    theirs = derivatives(enumerated, params, weights)
-    for a, b in zip(ours, theirs, strict=True):
-        assert_allclose(a, b, rtol=0, atol=1e-10)
-
-
-def test_heldout_loss_equals_enumeration():
-    rng = np.random.default_rng(6)
-    x, params, fold = rng.standard_normal(6), 0.7 * rng.standard_normal(15), np.array([1, 2, 5])
-    parts, outside = gaussian_chain(params, x), np.array([1.0, 0, 0, 1, 1, 0])
-    base = weighted_log_sum(*parts, outside, "A")
-    joint = [weighted_log_sum(*parts, outside + unit, "A") for unit in np.eye(6)[fold]]
-    assert_allclose(chain.heldout_loss(*parts, fold), base - np.array(joint), rtol=0, atol=1e-10)
 
 
 def test_a_long_chain_keeps_float64_accuracy():

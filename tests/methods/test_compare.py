@@ -15,12 +15,8 @@ from acvlib.models import GLM
 OVERLAPPING = [[0, 1, 2], [2, 3], [5]]
 
 
-def glm(columns=3, penalty=0.1):
-    return GLM(X[:, :columns], Y, "gaussian", penalty=penalty)
-
-
-def exact(folds, *settings):
-    return acv.exact(acv.fit(glm(*settings)), folds)
+def exact(folds, columns=3, penalty=0.1):
+    return acv.exact(acv.fit(GLM(X[:, :columns], Y, "gaussian", penalty=penalty)), folds)
 
 
 def results_of(folds):

@@ -7,8 +7,7 @@ import sklearn_crfsuite
 import acvlib as acv
 from acvlib.adapters import sparse_crf
 from acvlib.adapters.crfsuite import FeatureCRF, attributes, from_crfsuite
-from acvlib.folds import WHOLE, Folds
-from acvlib.weighting import hide_labels
+from acvlib.folds import WHOLE
 
 
 def data(n=8, seed=0, words=30):
@@ -72,15 +71,6 @@ def test_from_crfsuite_has_its_weights_probabilities_and_labels(every):
     assert model.predict(params, others) == [list(labels) for labels in stopped.predict(others)]
 
 
-def test_unlikely_scores_have_finite_derivatives():
-    model = FeatureCRF(*data(3), 0.3)
-    params = 100.0 * np.random.default_rng(3).normal(size=model.n_params)
-    value, gradient = model.derivatives.value_and_gradient(params, np.ones(3))
-    losses = model.heldout_loss(params, np.arange(3))
-    assert np.isfinite([value, *gradient]).all()
-    assert (losses >= 0.0).all()
-
-
 def test_products_where_sums_are_in_logarithms_are_differences_of_gradients():
     model = FeatureCRF(*data(12), 0.3)
     rng = np.random.default_rng(5)
@@ -96,22 +86,6 @@ def test_products_where_sums_are_in_logarithms_are_differences_of_gradients():
     found = products.multiply(vector, np.array([0]))[0]
     np.testing.assert_allclose(found, (ends[0] - ends[1]) / 2e-4, atol=1e-6)
     assert np.isfinite(products.precondition(vector, np.array([0]))).all()
-
-
-def test_hidden_labels_rungs():
-    model = FeatureCRF(*data(20), 0.6, hide_labels)
-    fit = acv.fit(model)
-    folds = Folds(np.arange(0, model.n_sites, 5)[:, None])
-    exact = acv.exact(fit, folds)
-    assert exact.diagnostics["converged"].all()
-    fold = folds[1]
-    weights = np.ones(model.n_sites)
-    weights[fold] = 0.0
-    gradient = model.derivatives.value_and_gradient(exact.params[1], weights)[1]
-    assert np.linalg.norm(gradient) < 1e-5
-    errors = acv.theta_errors(exact, acv.frozen_newton(fit, folds))
-    baseline = acv.theta_errors(exact, acv.no_adjustment(fit, folds))
-    assert np.median(errors) < 0.5 * np.median(baseline)
 
 
 @pytest.mark.parametrize("longest", [1, 5])

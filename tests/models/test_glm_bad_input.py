@@ -25,12 +25,6 @@ def test_a_model_that_cannot_be_fitted_is_refused(changes, message):
         GLM(**({"X": X, "y": Y} | changes))
 
 
-def test_a_penalty_makes_collinear_columns_a_model():
-    model = GLM(X[:, [0, 1, 0]], Y, penalty=1.0)
-    params = acv.fit(model).params
-    assert abs(params[1] - params[3]) < 1e-5
-
-
 @pytest.mark.parametrize("family", ["logistic", "probit"])
 @pytest.mark.parametrize("overlap", ["none", "one point shared"])
 def test_separable_classes_have_no_fit(family, overlap):

@@ -326,21 +326,15 @@ def without(model, fold):
 OF_FRAMES = [name for name in BUILDS if name[:3] not in ("AR(", "net")]
 
 
-@pytest.fixture(params=[(name, sites) for name in OF_FRAMES for sites in SITES], ids=str)
-def fitted(request):
-    """(model, fit) at an optimum that EM found."""
-    name, sites = request.param
+@pytest.mark.parametrize("sites", SITES)
+@pytest.mark.parametrize("name", OF_FRAMES)
+def test_em_finds_an_optimum_whose_folds_are_refits_without_them(name, sites):
+    """Exact folds are fits of the model built anew; the others are on their way there."""
     model = BUILDS[name](np.random.default_rng(5), (40,) * 12, sites=sites)
     start = em.expectation_maximisation(model, model.initial_params(), 4000, 1e-9)
     assert np.diff(start.objectives).max() <= 1e-9 * abs(start.objectives[-1])
     fit = acv.fit(model, start.params, tolerance=1e-9)
     assert_allclose(fit.objective, start.objectives[-1], rtol=1e-5)
-    return model, fit
-
-
-def test_folds_are_refits_without_them(fitted):
-    """Exact folds are fits of the model built anew; the others are on their way there."""
-    model, fit = fitted
     seen = np.flatnonzero(model.observed)
     folds = Folds([seen[10:12]] if model.sites == "steps" else [seen[1:2]])
     exact = acv.exact(fit, folds, 1e-9)

@@ -14,13 +14,6 @@ from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegr
 EMISSIONS = [Gaussian(), AutoRegression(2), NeuralAutoRegression(1, 2)]
 
 
-@pytest.fixture(params=EMISSIONS, ids=str)
-def case(request):
-    rng = np.random.default_rng(3)
-    model = HMM(sequences(rng), 3, request.param)
-    return model, 0.4 * rng.normal(size=model.n_params)
-
-
 def paths(model, params, frames):
     """All paths (S, T) of some frames and log p(x, z) of each."""
     density = model.log_densities(params)[frames]
@@ -30,8 +23,11 @@ def paths(model, params, frames):
     return every, log_p + transition[every[:, :-1], every[:, 1:]].sum(axis=1)
 
 
-def test_predictions_are_sums_over_paths_of_the_past(case):
-    model, params = case
+@pytest.mark.parametrize("emission", EMISSIONS, ids=str)
+def test_predictions_are_sums_over_paths_of_the_past(emission):
+    rng = np.random.default_rng(3)
+    model = HMM(sequences(rng), 3, emission)
+    params = 0.4 * rng.normal(size=model.n_params)
     found = model.predict(params)
     density = model.log_densities(params)
     for n, frames in enumerate(model.pieces()):

@@ -41,12 +41,6 @@ def enumerated(counts, edges, coupling, n_states, scheme, exposure=1.0, times=1.
     return objective
 
 
-def grid_model(seed=0, coupling=0.5, scheme=drop_latents):
-    rng = np.random.default_rng(seed)
-    counts = rng.poisson(np.where((np.arange(48) % 8 < 4) ^ (rng.random(48) < 0.15), 4, 15))
-    return HiddenMRF(counts, GRID, coupling, scheme=scheme)
-
-
 def params_of(n_states):
     return np.log(np.array([2.0, 8.0, 4.0])[:n_states])
 
@@ -115,6 +109,10 @@ def test_bad_input_is_named(change, message):
     ],
 )
 def test_a_state_without_sites_or_counts_says_so(coupling, low, message):
-    counts = np.where(np.arange(48) % 8 < 4, low, 20) if low == 0 else grid_model().counts
+    rng = np.random.default_rng(0)
+    left = np.arange(48) % 8 < 4
+    counts = np.where(left, 0, 20)
+    if low:
+        counts = rng.poisson(np.where(left ^ (rng.random(48) < 0.15), low, 15))
     with pytest.raises(EmptyState, match=message):
         acv.fit(HiddenMRF(counts, GRID, coupling))

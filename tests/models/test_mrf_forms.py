@@ -38,12 +38,6 @@ def network(edges=EDGES, nodes=range(7)):
     return made
 
 
-def weighted():
-    made = network()
-    made.edges[1, 2]["weight"] = 0.5
-    return made
-
-
 def same(model):
     plain = HiddenMRF(COUNTS, EDGES, 0.7)
     fold = np.array([1, 4])
@@ -105,7 +99,7 @@ def test_nodes_are_sites_by_their_names():
         (pd.Series(COUNTS, NAMES)[::-1], network(), "the index of counts differs"),
         (COUNTS[:6], network(), "the graph has 7 nodes, and there are 6 sites"),
         (COUNTS, network().to_directed(), "directed"),
-        (COUNTS, weighted(), r"edge \(1, 2\) has weight 0.5: one coupling"),
+        (COUNTS, network([(1, 2, {"weight": 0.5})]), r"edge \(1, 2\) has weight 0.5: one coupling"),
         (COUNTS, nx.MultiGraph([*EDGES.tolist(), (1, 0), (5, 6), (6, 5)]), "more than once"),
         (COUNTS, network(np.append(EDGES, [[6, 6]], 0)), "joins a site to itself"),
         (pd.Series(COUNTS, [0, 0, *range(2, 7)]), network(), "the index of counts differs"),

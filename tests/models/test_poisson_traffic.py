@@ -142,15 +142,11 @@ SERIES, _ = simulate_traffic(np.random.default_rng(3), T, missing=0.05)
 LONGER = PoissonTraffic(SERIES, np.arange(T) // 288 % 7, prior=PRIOR)
 
 
-def some_folds(n_folds):
-    rng, sites = np.random.default_rng(4), np.flatnonzero(LONGER.observed)
-    scattered = [np.sort(rng.choice(sites, 400, replace=False)) for _ in range(n_folds - 1)]
-    return Folds([*scattered, sites[1500:2500]])  # the last one contiguous across blocks
-
-
 @pytest.mark.parametrize("n_folds", [1, N_LANES - 1, N_LANES, N_LANES + 1, 2 * N_LANES + 7])
 def test_lanes_give_every_fold_what_it_gets_alone(n_folds):
-    folds = some_folds(n_folds)
+    rng, sites = np.random.default_rng(4), np.flatnonzero(LONGER.observed)
+    scattered = [np.sort(rng.choice(sites, 400, replace=False)) for _ in range(n_folds - 1)]
+    folds = Folds([*scattered, sites[1500:2500]])  # the last one contiguous across blocks
     params = np.stack([params_near(i, 0.1) for i in range(n_folds)])
     found = all_of_folds(LONGER, params, folds)
     assert [len(part) for part in found] == [n_folds] * 4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from acvlib.solvers.inverse import DenseFolds, DenseHessian, DenseJacobian, IndefiniteHessian
+from acvlib.solvers.inverse import DenseHessian, DenseJacobian, IndefiniteHessian
 
 
 def spectrum(*eigenvalues):
@@ -42,21 +42,6 @@ def test_an_indefinite_matrix_names_its_smallest_eigenvalue_and_a_remedy_that_su
         hessian.solve(np.ones(3))
     found = hessian.damped(0.1 - smallest).solve(np.ones(3))
     assert_allclose((hessian.matrix + (0.1 - smallest) * np.eye(3)) @ found, 1.0, rtol=1e-12)
-
-
-@pytest.mark.parametrize("basis", [None, BASIS])
-def test_each_fold_is_solved_by_its_own_matrix_or_descends_by_absolute_eigenvalues(basis, rng):
-    values = np.array([[1.0, 2.0, 3.0], [0.1, 5.0, 9.0], [-2.0, 1.0, 3.0]])
-    around = np.eye(3) if basis is None else basis
-    solver = DenseFolds(np.array([spectrum(*each) for each in values]), basis=basis)
-    vectors = rng.standard_normal((3, 3))
-    rows = np.array([2, 0])
-    for solve, eigenvalues in ((solver.solve, values), (solver.descend, abs(values))):
-        found = solve(vectors)
-        for vector, each, solution in zip(vectors, eigenvalues, found, strict=True):
-            assert_allclose(around.T @ spectrum(*each) @ around @ solution, vector, atol=1e-11)
-        assert_allclose(solve(vectors[rows], rows), found[rows], rtol=1e-15)
-    assert list(solver.indefinite) == [False, False, True]
 
 
 @pytest.mark.parametrize("smallest", [1.0, 1e-5, 1e-9, 1e-13])

@@ -52,21 +52,10 @@ def double_well(p):
     return 0.25 * (p[0] ** 2 - 1.0) ** 2 + 0.5 * p[1] ** 2
 
 
-def flat_at_infinity(p):
-    return -np.sum(p**2)
-
-
-@pytest.fixture(scope="module")
-def hidden():
-    """(a matrix-free AR-HMM, its fit, folds)."""
-    rng = np.random.default_rng(0)
+def test_optima_are_those_of_dense_newton(rng):
     x = [np.cumsum(rng.normal(size=(30, 2)), axis=0) for _ in range(5)]
     model = AutoRegressiveHMM(x, 2, dense_limit=0)
-    return model, acv.fit(model, rng=rng), acv.folds.leave_one_out(5)
-
-
-def test_optima_are_those_of_dense_newton(hidden):
-    model, fit, folds = hidden
+    fit, folds = acv.fit(model, rng=rng), acv.folds.leave_one_out(5)
     free = newton_cg(model.derivatives, fit.params, folds, 1e-8)
     dense = newton(replace(model, dense_limit=300).derivatives, fit.params, folds, 1e-8)
     assert free.converged.all()
@@ -96,6 +85,7 @@ def test_on_the_saddle_itself_a_random_direction_finds_the_way_down():
 
 
 def test_a_function_without_minimum_is_not_called_converged():
-    end = newton_cg(Toy(flat_at_infinity), np.array([[1.0, 2.0]]), WHOLE, 1e-6, max_steps=20)
+    endless = Toy(lambda p: -np.sum(p**2))
+    end = newton_cg(endless, np.array([[1.0, 2.0]]), WHOLE, 1e-6, max_steps=20)
     assert not end.converged.any()
     assert end.indefinite.all()

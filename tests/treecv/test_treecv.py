@@ -215,15 +215,11 @@ def test_bad_folds(folds, message):
         treecv(LEARNERS["pegasos"], table(10), folds)
 
 
-def sorted_table(n=400):
-    data = table(n)
-    return data.take(np.argsort(data.y, kind="stable"))
-
-
 @methods
 def test_rows_sorted_by_class_are_shuffled(method):
     """The answer is that of the same folds of rows in that order."""
-    data, learner = sorted_table(), LEARNERS["pegasos"]
+    data, learner = table(400), LEARNERS["pegasos"]
+    data = data.take(np.argsort(data.y, kind="stable"))
     result = method(learner, data, 5)
     by_hand = method(learner, data, np.array_split(np.random.default_rng(0).permutation(400), 5))
     np.testing.assert_array_equal(result.pointwise, by_hand.pointwise)
