@@ -1,4 +1,4 @@
-"""Models: frozen data and hyperparameters, no fitted state. Each is loaded when it is first named."""
+"""Models: frozen data and hyperparameters, no fitted state; each loads when it is first named."""
 
 from importlib import import_module
 
