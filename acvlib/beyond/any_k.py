@@ -158,7 +158,7 @@ class _Family:
         long = UP * norms(v)
         lost = (norms(hessian @ v - c) + doubt * long) * left + self.few * norms(c) * norms(delta)
         lost += long * (noise + self.few * norms(gradient))
-        most = Terms(self, slopes, boxes, left, rows).bounds(v[None], [0])[:, 1].max()
+        most = Terms(self, slopes, boxes, left, rows).bounds(v[None], np.array([0]))[:, 1].max()
         return UP * (most + lost) < v @ gradient
 
     def ends(self, start: np.ndarray, params: np.ndarray, errors: np.ndarray) -> tuple:
