@@ -169,6 +169,22 @@ def test_a_fold_that_separates_the_classes_is_never_certified():
         acv.certify(lost, complete=True)
 
 
+class Own:
+    """A model of a user that claims to be convex."""
+
+    n_sites = 4
+    convex = True
+
+    def objective(self, params, weights):
+        return weights @ (params[0] - np.arange(4.0)) ** 2
+
+    def heldout_loss(self, params, fold):
+        return (params[0] - fold) ** 2
+
+    def initial_params(self, rng=None):
+        return np.zeros(1)
+
+
 LIKE_LOGISTIC = replace(FAMILIES["logistic"], name="mine")
 REFUSED = {
     "HMM": lambda rng: GaussianHMM(rng.normal(size=(30, 1)), 2),
@@ -179,6 +195,7 @@ REFUSED = {
     "GLM own": lambda rng: GLM(rng.normal(size=(9, 1)), np.arange(9) % 2, LIKE_LOGISTIC, 1.0),
     "GLM balanced": lambda rng: regression(rng, "multinomial", balanced=True),
     "GLM site_penalty": lambda rng: regression(rng, "poisson", site_penalty=0.1),
+    "Own": lambda rng: Own(),
 }
 
 
