@@ -3,8 +3,8 @@
 An origin has the checksums of the code that ran, of each module of acvlib and acvbook that it
 imported and of each data file that it looked for (None where there was none, so that a stand-in
 took its place), the versions of the packages that it imported, the commit and the day. A run is
-*current* while these hold. Prose, comments, docstrings, the wording of errors and warnings, and
-modules that were never imported are no part of it.
+*current* while these hold. Prose, comments, docstrings, the wording of errors and warnings, the
+number of a version, and modules that were never imported are no part of it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def fingerprint(code: str) -> str:
-    """A checksum of what Python code does: of its syntax tree without docstrings and without the
-    texts that it raises or warns with.
+    """A checksum of what Python code does: of its syntax tree without docstrings, the texts that it
+    raises or warns with, and the number of its version.
     """
-    tree = ast.parse(code)
+    tree = ast.parse(re.sub(r"^__version__ = .*", "", code, flags=re.M))
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]

@@ -135,4 +135,4 @@ class Moments:
 
 def residual(weights: Any, frames: Frames) -> Any:
     """x - W y (n, R) of one state's weights (R, q), 0 where missing; differentiable."""
-    return (frames.x - frames.design @ weights.T) * frames.seen
+    return (frames.x - (weights @ frames.design.T).T) * frames.seen
