@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import acvlib
+
 ROOT = Path(__file__).parent.parent
-PROJECT, BOOK = (
-    tomllib.loads((ROOT / path).read_text("utf-8"))["project"]
-    for path in ("pyproject.toml", "book/pyproject.toml")
-)
+BOTH = [tomllib.loads((ROOT / p / "pyproject.toml").read_text("utf-8")) for p in ("", "book")]
+PROJECT, BOOK = (each["project"] for each in BOTH)
+BUILD = BOTH[0]["build-system"]["requires"]
 EVERYTHING = {*PROJECT["dependencies"], *BOOK["dependencies"]}
 EVERYTHING = EVERYTHING.union(*PROJECT["optional-dependencies"].values())
 DIRECT = sorted(each for each in EVERYTHING if not each.startswith("acvlib["))
@@ -27,6 +28,15 @@ def test_conda_environment_has_the_same_dependencies():
     text = (ROOT / "environment.yml").read_text("utf-8")
     listed = re.findall(r"^ +- (\S+[=<>].*?)\s*$", text, re.MULTILINE)
     assert sorted(listed) == sorted([*DIRECT, f"python{PROJECT['requires-python']}"])
+
+
+def test_conda_recipe_has_what_acvlib_needs_and_its_version():
+    text = (ROOT / "tools/conda/recipe.yaml").read_text("utf-8")
+    listed = re.findall(r"^ +- (\S+) (>=\S+)$", text, re.MULTILINE)
+    python = f"python{PROJECT['requires-python']}"
+    needed = [python, *BUILD, python, *PROJECT["dependencies"]]
+    assert sorted(map("".join, listed)) == sorted(needed)
+    assert f"\n  version: {acvlib.__version__}\n" in text
 
 
 def test_lock_is_portable():
