@@ -25,6 +25,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from ..checks import real_array, require
 from ..models.glm import GLM
+from ..parallel import blas_for
 
 sklearn = require("sklearn", extra="sklearn")
 base = require("sklearn.base", extra="sklearn")
@@ -161,10 +162,11 @@ def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.nd
     if penalised and p > n:
         products = X @ X.T
         products = products.toarray() if issparse(products) else products
-        upper, failed = dpotrf(products)
-        if not failed and dpocon(upper, np.linalg.norm(products, 1))[0] > SINGULAR:
-            inverse, _ = dtrtri(upper)
-            return upper.T, aslinearoperator(X.T) @ aslinearoperator(inverse)
+        with blas_for(n**3):
+            upper, failed = dpotrf(products)
+            if not failed and dpocon(upper, np.linalg.norm(products, 1))[0] > SINGULAR:
+                inverse, _ = dtrtri(upper)
+                return upper.T, aslinearoperator(X.T) @ aslinearoperator(inverse)
     if issparse(X):
         if 8 * n * p > LARGEST:
             raise TypeError(
