@@ -100,7 +100,7 @@ def main():
     derivatives(model, fit.params)
     cross_validation(model, fit, rng)
     if importlib.util.find_spec("torch"):
-        from acvbook.neural.crf_layer import CRFLayer
+        from acvbook.neural.bilstm_crf import CRFLayer
 
         beside_torch(model, fit.params, lambda: CRFLayer(9), "torch, our training layer")
     if importlib.util.find_spec("torchcrf"):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...folds import Folds
-from ...parallel import in_blas_threads, one_blas_thread, pieces
+from ...parallel import blas_for, in_blas_threads, one_blas_thread, pieces
 from ...solvers.inverse import CONDITIONED, DenseHessian, FoldSolver, invert
 
 ROWS = 1024  # rows that are handled alone
@@ -168,13 +168,16 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
             root = z[rows] * np.sqrt(np.maximum(curvature[rows, i, i, None], 0.0))
             total[i, :, i] = root.T @ root
             for j in range(i):
-                total[i, :, j] = (z[rows] * curvature[rows, i, j, None]).T @ z[rows]
+                total[i, :, j] = 0.0  # of targets, which are apart
+                if curvature[rows, i, j].any():
+                    total[i, :, j] = (z[rows] * curvature[rows, i, j, None]).T @ z[rows]
                 total[j, :, i] = total[i, :, j]
         return total.reshape(q * dim, q * dim)
 
     size = max(ROWS, -(-len(z) // 16))
     if len(z) <= size:  # in less time than asking for threads takes
-        return of_rows(slice(None))
+        with blas_for(z.size * dim):
+            return of_rows(slice(None))
     return np.sum(in_blas_threads(of_rows, pieces(len(z), size)), axis=0)
 
 
