@@ -33,8 +33,7 @@ def test_conda_environment_has_the_same_dependencies():
 def test_conda_recipe_has_what_acvlib_needs_and_its_version():
     text = (ROOT / "tools/conda/recipe.yaml").read_text("utf-8")
     listed = re.findall(r"^ +- (\S+) (>=\S+)$", text, re.MULTILINE)
-    python = f"python{PROJECT['requires-python']}"
-    needed = [python, *BUILD, python, *PROJECT["dependencies"]]
+    needed = 2 * [f"python{PROJECT['requires-python']}"] + BUILD + PROJECT["dependencies"]
     assert sorted(map("".join, listed)) == sorted(needed)
     assert f"\n  version: {acvlib.__version__}\n" in text
 

@@ -1,5 +1,6 @@
 """The HMM family: derivatives against autograd and enumeration, folds against refits, EM."""
 
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -390,3 +391,12 @@ def test_k_means_finds_what_is_apart():
     assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3
     with pytest.raises(ValueError, match="fewer than 3 distinct values: lower n_states"):
         em.k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, rng)
+
+
+def test_products_are_freed_when_they_are_dropped():
+    sequences = [np.random.default_rng(n).normal(size=(30, 1)) for n in range(4)]
+    model = AutoRegressiveHMM(sequences, 2, dense_limit=0)
+    products = model.derivatives.products(model.initial_params(), acv.folds.leave_one_out(4))
+    rough = weakref.ref(products.rough)
+    del products  # a cycle would keep its arrays
+    assert rough() is None

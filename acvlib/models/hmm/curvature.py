@@ -31,8 +31,10 @@ class Curvature:
         self.threshold = threshold
 
     @cached_property
-    def rough(self) -> "Curvature":
-        """The same with fewer pairs, cheaper and less accurate."""
+    def rough(self) -> "Curvature | None":
+        """The same with fewer pairs, cheaper and less accurate; None of this one."""
+        if self.threshold == ROUGH:
+            return None
         rough = Curvature(self.hidden, ROUGH)
         rough._information = self._information
         return rough

@@ -110,16 +110,19 @@ def _dense(hidden):
 class Products:
     """`Derivatives.products`: a `Curvature` for each fold, or one of all, less each fold's own.
 
-    own: of each fold's sequences alone; accurate: the products that these are a rough form of.
+    own: of each fold's sequences alone.
     """
 
-    def __init__(self, points, own=None, folds=None, accurate=None):
+    def __init__(self, points, own=None, folds=None):
         self.points = points
         self.own = own
         self.folds = folds
-        self.accurate = accurate or self
-        rough = [] if accurate else [point.rough for point in points]
-        self.rough = None if accurate else Products(rough, own, folds, self)
+
+    @cached_property
+    def rough(self) -> Any:
+        """The same with rough points; None of these, which have none."""
+        points = [point.rough for point in self.points]
+        return Products(points, self.own, self.folds) if all(points) else None
 
     def multiply(self, vectors: np.ndarray, rows: np.ndarray):
         if self.own is None:
@@ -131,8 +134,6 @@ class Products:
 
     def precondition(self, vectors: np.ndarray, rows: np.ndarray):
         """The inverse complete-data information, of all but for blocks that a fold changes."""
-        if self.accurate is not self:
-            return self.accurate.precondition(vectors, rows)
         if self.own is None:
             return self._each(Curvature.precondition, vectors, rows)
         out = self.points[0].precondition(vectors)
