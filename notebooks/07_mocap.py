@@ -121,7 +121,7 @@ slow = slow if paper else slow.take(range(n_train + n_test))
 some = mocap_fits.known_variance(mocap_fits.emissions((0, 1, 2), ()), 1.0)
 n_folds = 10 if paper else 4
 sizes = {"n_train": n_train, "n_folds": n_folds, "n_restarts": 2, "dense_limit": 0}
-drawn = mocap_orders.draws(slow, some, 10 if paper else 3, seed, n_states=n_states, **sizes)
+drawn = mocap_orders.draws(slow, some, 20 if paper else 3, seed, n_states=n_states, **sizes)
 by_draw = drawn[shown].astype(float).groupby(["model", "rung"], sort=False)
 by_draw.median().drop(["exact", "test"], level="rung").round(3)
 
@@ -306,7 +306,7 @@ ledger.record("ghosh.fig6.ij_in_gradients", cost[ij] / cost.gradient, data, cost
 # %%
 recording = datasets.load_or_simulate("mocap, long", long_rng)
 x = recording.scaled().sequences[0][: 1484 if paper else 300]
-n_draws, n_folds, k = (10, 10, 5) if paper else (3, 4, 3)
+n_draws, n_folds, k = (20, 10, 5) if paper else (3, 4, 3)
 fits = [
     mocap_fits.models(x, k, draw_rng, 2 if paper else 1)
     for draw_rng in long_rng.spawn(n_draws)
