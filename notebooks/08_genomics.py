@@ -162,8 +162,9 @@ one.apply(pd.Series.value_counts, normalize=True).fillna(0.0).rename_axis("df").
 # {value}`giordano.fig3.chosen.ij_is_test baseline | .0%`), and what exact CV does in
 # {value}`giordano.fig3.chosen.ij_is_exact | .0%`.
 #
-# So on these data the IJ does not stand in for exact CV. It follows the test error. Exact CV asks for curves at times for
-# which the refit has no data, and that gets harder with every knot; genes of the test set were measured at all times.
+# A choice among five numbers tells little: compare the shares with those of the training error. The levels tell more. The IJ
+# is nearer to the test error than exact CV, as above. Exact CV asks for curves at times for which the refit has no data, and
+# that gets harder with every knot; genes of the test set were measured at all times.
 
 # %% tags=["remove-cell"]
 if paper:
@@ -367,7 +368,7 @@ ledger.record_table("beyond.ladder.genomics", again.largest, data)
 # - A fit in stages is an estimating equation, and everything in this book applies to it. Structure in $H$ makes it cheap:
 #   the IJ for all 63 combinations costs {value}`giordano.fig4.ij_in_refits` refits.
 # - To choose degrees of freedom for new genes, take the IJ here. It comes nearer to the error on test genes than exact CV,
-#   and than the training error (no adjustment), which tells nothing about the last step.
+#   and than the training error (no adjustment).
 # - To know what refits without a time would say, refit: exact CV is cheap enough. No rung finds its parameters. The frozen
 #   step is slightly nearer to them than the IJ, and a Newton step is no better than either.
 # - Refits are local optima. Compare the IJ with refits that start from the full fit, and solve both to the end.
