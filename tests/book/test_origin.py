@@ -38,7 +38,8 @@ KNOWN = registry.get("dodgers").files["dodgers_counts.csv"]
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A project of one notebook, one module and one data file."""
-    files = {"notebook.py": NOTEBOOK, "acvlib/__init__.py": "", "acvlib/halves.py": FUNCTION}
+    files = {"notebook.py": NOTEBOOK, "acvlib/halves.py": FUNCTION}
+    files["acvlib/__init__.py"] = '__version__ = "1"'
     files["requirements.lock"] = "numpy==1.0\nscikit_learn==2.0\n"
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -67,6 +68,7 @@ def test_words_are_no_part_of_an_origin(place, old, new):
     record = run(place)
     edit(place / "acvlib/halves.py", old, new)
     edit(place / "notebook.py", "A sentence", "Another")
+    edit(place / "acvlib/__init__.py", "1", "2")
     (place / "acvlib/never_imported.py").write_text("x = 1")
     assert origin.changes(record, place / "notebook.py") == []
 
