@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...folds import Folds
-from ...parallel import blas_for, in_blas_threads, one_blas_thread, pieces
+from ...parallel import in_blas_threads, one_blas_thread, pieces
 from ...solvers.inverse import CONDITIONED, DenseHessian, FoldSolver, invert
 
 ROWS = 1024  # rows that are handled alone
@@ -176,8 +176,7 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
 
     size = max(ROWS, -(-len(z) // 16))
     if len(z) <= size:  # in less time than asking for threads takes
-        with blas_for(z.size * dim):
-            return of_rows(slice(None))
+        return of_rows(slice(None))
     return np.sum(in_blas_threads(of_rows, pieces(len(z), size)), axis=0)
 
 
