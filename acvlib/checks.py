@@ -28,7 +28,8 @@ class NotFinite(ValueError):
 def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = True) -> np.ndarray:
     """Copy real numbers as float64; ValueError names what is none, or not finite."""
     if isinstance(values, np.ma.MaskedArray):
-        raise ValueError(f"{name} is a masked array: pass its .filled() or .compressed() numbers")
+        meaning = "with what is missing there: -1 of counts, 0 of weights, or nan"
+        raise ValueError(f"{name} is a masked array: pass its .filled(value), {meaning}")
     if hasattr(values, "toarray"):
         raise ValueError(f"{name} is sparse: pass its .toarray()")
     try:
@@ -36,7 +37,7 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
         if given.dtype.kind not in "biufO":
             raise TypeError(given.dtype)
         if given.dtype == object:  # numbers of any class, but neither None nor text
-            given = np.frompyfunc(lambda number: float(0 + number), 1, 1)(given)
+            given = np.frompyfunc(_as_float, 1, 1)(given)
         array = np.array(given, float)
     except (TypeError, ValueError):  # text, complex numbers, dates, rows of different lengths
         kind = getattr(values, "dtype", type(values).__name__)
@@ -49,6 +50,10 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
         found = f"it holds {array[tuple(bad)]}{place}"
         raise ValueError(f"{name} must be finite, up to {LARGEST:g}; {found}")
     return array
+
+
+def _as_float(number):
+    return np.nan if type(number).__name__ == "NAType" else float(0 + number)  # pandas.NA
 
 
 def real_or_box(name: str, values: Any, ndim: int | None = None) -> Any:
@@ -76,6 +81,26 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
         places = "if they are in the order of the rows, pass .to_numpy()"
         raise ValueError(f"the index of {name} differs from that of the rows: {places}")
     return values.loc[index]
+
+
+def columns_of(table: Any) -> list | None:
+    """The names of the columns of a table, as of pandas, polars and pyarrow; None of an array."""
+    names = getattr(table, "column_names", getattr(table, "columns", None))
+    return list(names) if len(getattr(table, "shape", ())) == 2 and names is not None else None
+
+
+def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
+    """The table with its columns in the order of these, by name where both have names.
+
+    Raises ValueError where the names differ.
+    """
+    names = columns_of(table)
+    if columns is None or names is None or names == columns:
+        return table
+    if sorted(map(str, names)) != sorted(map(str, columns)) or len(set(names)) < len(names):
+        places = "if they stand at the same places, pass .to_numpy()"
+        raise ValueError(f"{name} has columns {names}, the first {columns}: {places}")
+    return table.select(columns) if hasattr(table, "select") else table[columns]
 
 
 def check_whole(name: str, value: Any, least: int, most: float = MOST, of: str = "") -> int:

@@ -107,7 +107,7 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     groups = results[first].groups[scored]
     elpds = {name: -result.pointwise[scored] for name, result in results.items()}
     order = sorted(results, key=lambda name: -elpds[name].sum())
-    influences = {name: _influences(result.fit) for name, result in results.items()}
+    influences = {name: _influences(result.fit, scored) for name, result in results.items()}
     rows = []
     for rank, name in enumerate(order):
         gap = elpds[order[0]] - elpds[name]
@@ -125,36 +125,55 @@ def compare_models(results: Mapping[str, Any]) -> Any:
         }
         rows.append(row)
     pandas = require("pandas", extra="tables")
-    return pandas.DataFrame(rows, pandas.Index(order, name="model"))
+    return pandas.DataFrame(rows, pandas.Index(order, name="model", tupleize_cols=False))
 
 
 Influences = tuple[np.ndarray, np.ndarray] | None
 
 
-def _influences(fit: Any) -> Influences:
-    """J and H^-1 J (D, n): how far a weight more of each site moves the fit; None if not formed."""
+def _influences(fit: Any, scored: np.ndarray) -> Influences:
+    """G, 0 but for sites that are scored, and H^-1 J (D, n); None if they are not formed.
+
+    J: how far the gradient moves by a weight more of each site; G: that of its loss, which counts
+    once whatever its sample weight.
+    """
     derivatives = derivatives_of(fit.model)
     if derivatives.matrix_free or derivatives.is_equation or fit.hessian.indefinite:
         return None
     cross = derivatives.cross_matrix(fit.params, np.ones(derivatives.n_sites))
-    return cross, fit.hessian.solve(cross)
+    weights = sample_weights(fit.model)
+    losses = np.divide(cross, weights, out=np.zeros_like(cross), where=scored & (weights > 0.0))
+    return losses, fit.hessian.solve(cross)
+
+
+def sample_weights(model: Any) -> np.ndarray:
+    """How often each site of a model counts in its fit, (n_sites,)."""
+    weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
+    if weights.size not in (1, model.n_sites):  # of sentences, whose tokens are the sites
+        weights = weights[model.tokens.sentence_of]
+    return np.ones(model.n_sites) * weights
 
 
 def shared_error(a: Influences, b: Influences) -> float:
     """What the errors of two fits add to the standard error of the difference of their elpds.
 
-    About its own optimum a model's elpd is off by sum_i sum_j K_ij, K = J' H^-1 J, quadratic in the
-    sites: pairs of losses take the fits for fixed, and know nothing of it. For i != j the terms are
-    uncorrelated where sites are independent, so that the difference of two models has variance
-    2 sum_{i != j} (K_ij - L_ij)^2: of nested models, twice the number of surplus parameters.
+    About its own optimum a model's elpd is off by sum_i sum_j K_ij, K = G' H^-1 J, quadratic in the
+    sites: pairs of losses take the fits for fixed, and know nothing of it. For i < j the terms
+    M_ij = K_ij + K_ji are uncorrelated where sites are independent, so that the difference of two
+    models has variance sum_{i < j} (M_ij - N_ij)^2: of nested models with all sites scored, twice
+    the number of surplus parameters.
     """
     if a is None or b is None:
         return 0.0
-    (J, moves), (other_J, other_moves) = a, b
-    squares = sum(np.sum((cross @ cross.T) * (move @ move.T)) for cross, move in (a, b))
-    products = np.sum((J @ other_J.T) * (moves @ other_moves.T))
-    alone = (J * moves).sum(axis=0) - (other_J * other_moves).sum(axis=0)
-    return float(np.sqrt(max(2.0 * (squares - 2.0 * products - alone @ alone), 0.0)))
+
+    def product(first, second):  # half the sum over i, j of M_ij N_ij
+        (G, moves), (other_G, other_moves) = first, second
+        straight = np.sum((G @ other_G.T) * (moves @ other_moves.T))
+        return straight + np.sum((G @ other_moves.T) * (moves @ other_G.T))
+
+    alone = np.einsum("di,di->i", *a) - np.einsum("di,di->i", *b)
+    square = product(a, a) + product(b, b) - 2.0 * product(a, b) - 2.0 * alone @ alone
+    return float(np.sqrt(max(square, 0.0)))
 
 
 def _check_comparable(a, b):
@@ -187,18 +206,40 @@ def data_difference(a: Any, b: Any) -> str:
     seen = [Known.of(model).observed for model in (a, b)]
     if not np.array_equal(seen[0], seen[1]):
         return f"not the same sites are observed ({seen[0].sum()} and {seen[1].sum()})"
-    for name in OUTCOMES:
-        ours, theirs = (_outcomes(model, name) for model in (a, b))
-        pairs = zip(ours, theirs, strict=False)
-        alike = all(np.array_equal(x, y, x.dtype.kind == "f") for x, y in pairs)
-        if ours and theirs and not (alike and len(ours) == len(theirs)):
-            return f"their {name} are not equal"
+    (name, ours), (other, theirs) = (_outcomes(model) for model in (a, b))
+    if name and other and not np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"):
+        return f"their {name} are not equal" if name == other else f"{name} are not {other}"
+    scored = [_scored(model) for model in (a, b)]
+    if scored[0] is not None and scored[1] is not None and not np.array_equal(*scored):
+        numbers = " and ".join(str(mask.sum()) for mask in scored)
+        remedy = "give all one context, and cut sequences where frames that are looked back at miss"
+        return f"{numbers} numbers of their sequences are predicted: {remedy}"
     return ""
 
 
-def _outcomes(model, name):
-    """A list of arrays, empty where there is none; of sequences the channels that are predicted."""
-    values = getattr(model, name, [])
-    if name == "sequences" and hasattr(model, "n_channels"):
-        return [sequence[:, : model.n_channels] for sequence in values]
-    return list(map(np.asarray, values if isinstance(values, tuple | list) else [values]))
+def _scored(model):
+    """Which numbers (T, R) of all sequences end to end a model of them predicts; None of others."""
+    context = getattr(model, "context", None)
+    if context is None:
+        return None
+    parts = np.split(model.frames.seen > 0.0, model.frames.starts[1:-1])
+    return np.concatenate([np.pad(part, ((context, 0), (0, 0))) for part in parts])
+
+
+def _outcomes(model):
+    """(their name, all numbers or labels end to end, nan where missing), or of none ("", ())."""
+    name = next((name for name in OUTCOMES if getattr(model, name, None) is not None), "")
+    if not name:
+        return name, np.empty(0)
+    values = getattr(model, name)
+    if name == "sequences":
+        channels = getattr(model, "n_channels", None)
+        values = [sequence[:, :channels] for sequence in values]
+    parts = values if isinstance(values, tuple | list) else [values]
+    joined = np.concatenate([np.ravel(part) for part in parts])
+    if joined.dtype.kind not in "biuf":
+        return name, joined
+    joined = joined.astype(float)
+    if name == "counts":
+        joined[~Known.of(model).observed] = np.nan
+    return name, joined

@@ -196,7 +196,13 @@ def _of_poisson(fitted, x):
         raise ValueError(
             "lambdas_prior or lambdas_weight is not 0: that is no Gamma prior of rates"
         )
-    return Poisson((1.0, 0.0)), PoissonParams(np.maximum(fitted.lambdas_, np.finfo(float).tiny))
+    if not np.all(fitted.lambdas_ > 0.0):
+        state, channel = np.argwhere(~(fitted.lambdas_ > 0.0))[0]
+        raise ValueError(
+            f"lambdas_[{state}, {channel}] = {fitted.lambdas_[state, channel]} is no rate whose "
+            "logarithm is finite: set it to a small rate, such as 1e-6, that you mean"
+        )
+    return Poisson((1.0, 0.0)), PoissonParams(fitted.lambdas_)
 
 
 def _gaussian(kind, mean, covariance, x, variance_prior):

@@ -9,10 +9,11 @@ import numpy as np
 
 from ..check import refit_unreliable
 from ..checks import NotFinite, warn
-from ..compare import compare_models, data_difference
+from ..compare import compare_models, data_difference, sample_weights
 from ..declared import OneOf, Rng, Whole, declared
 from ..fit import UnrepeatedOptimum
 from ..folds import Folds
+from ..folds.folds import Known
 from ..methods import ladder
 from ..methods.exact import exact
 from ..methods.ladder import IndefiniteFold
@@ -143,16 +144,25 @@ def _choice(restarts, results, rejected):
 
 def _minus_log_likelihood(fit):
     """F without the prior; nan where that is a ridge: AIC and BIC are of maximum likelihood."""
-    if hasattr(fit.model, "log_prior"):
-        return fit.objective + float(fit.model.log_prior(fit.params))
-    slopes = fit.derivatives.prior_gradients(fit.params[None])
-    return fit.objective if slopes is None or not np.any(slopes) else np.nan
+    model = fit.model
+    if hasattr(model, "log_prior"):
+        return fit.objective + float(model.log_prior(fit.params))
+    if hasattr(model, "log_partition"):  # that of a field's states, which F leaves out
+        return fit.objective + model.log_partition()
+    _, ridge = fit.derivatives.value_and_gradient(fit.params, np.zeros(model.n_sites))
+    is_plain = not (np.any(ridge) or getattr(model, "site_penalty", 0.0))
+    is_density = getattr(getattr(model, "family", None), "name", "") != "poisson rate"
+    return fit.objective if is_plain and is_density else np.nan
 
 
 def _size(model):
-    """What n of BIC counts."""
+    """What n of BIC counts: sites, or frames, that are not missing, as often as they weigh."""
+    weights = sample_weights(model)
     frames = getattr(model, "frames", None)
-    return model.n_sites if frames is None else len(frames.x)
+    if frames is None:
+        return weights @ Known.of(model).observed
+    each = np.repeat(weights, np.diff(frames.starts)) if model.sites == "sequences" else weights
+    return each @ frames.observed
 
 
 def _named(models):

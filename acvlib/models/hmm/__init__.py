@@ -90,9 +90,8 @@ class HMM(Parameters, Predictions, ModelDefaults):
         single = len(sequences) == 1
         sites = self.sites or ("steps" if single else "sequences")
         weights = self.sample_weight
-        if single and sites == "steps" and isinstance(self.sequences, list):
-            index = getattr(self.sequences[0], "index", None)
-            weights = in_order_of(index, "sample_weight", weights)
+        if sites == "steps":
+            weights = in_order_of(sequences.index(context), "sample_weight", weights)
         self.__dict__.update(context=context, sequences=sequences, sites=sites)
         weights = weighting.site_weights(weights, self.n_sites)
         law = self.chain_prior

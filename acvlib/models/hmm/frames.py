@@ -1,15 +1,35 @@
 """The frames of many sequences, end to end, with what an autoregression looks back at."""
 
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import in_order_of, real_array
+from ...checks import columns_of, in_columns_of, in_order_of, real_array
 
 LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
 WINDOW = 5  # frames on either side that count as near
+
+
+class Sequences(tuple):
+    """Checked arrays (T_n, R), with names of columns and the index of each; None without names."""
+
+    columns: list | None = None
+    indices: list | None = None
+
+    def named(self, columns: list | None, indices: list | None) -> "Sequences":
+        """These, which have these names."""
+        self.columns = columns
+        self.indices = indices
+        return self
+
+    def index(self, context: int) -> Any:
+        """The names of all rows, but for the first `context` of each sequence."""
+        if self.indices is None:
+            return None
+        first, *others = (index[context:] for index in self.indices)
+        return first.append(others)
 
 
 class Frames(NamedTuple):
@@ -103,22 +123,24 @@ def local_means(rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return (sums[high] - sums[low]) / (high - low)[:, None]
 
 
-def read_sequences(data: Any, context: int) -> tuple[np.ndarray, ...]:
+def read_sequences(data: Any, context: int, columns: list | None = None) -> Sequences:
     """Copies of a list of sequences, or of (X, lengths), as float arrays (T_n, R), read-only.
 
     ValueError names the first unusable one. Masked frames are missing. Columns with names, as in
-    pandas, have the same ones in all.
+    pandas, are put in the order of `columns`, or of the first sequence.
     """
     listed = _listed(data)
+    columns = (
+        columns
+        or getattr(data, "columns", None)
+        or next(filter(None, map(columns_of, listed)), None)
+    )
+    listed = [in_columns_of(columns, f"sequence {n}", x) for n, x in enumerate(listed)]
     read = tuple(_read_one(f"sequence {n}", x) for n, x in enumerate(listed))
     _check_readings(listed)
     channels = [x.shape[1] for x in read]
     if len(set(channels)) != 1:
         raise ValueError(f"sequences must be some, of the same channels; got channels {channels}")
-    names = [list(getattr(x, "columns", range(channels[0]))) for x in listed]
-    for number, columns in enumerate(names):
-        if columns != names[0]:
-            raise ValueError(f"sequence {number} has columns {columns}, the first {names[0]}")
     short = [n for n, x in enumerate(read) if len(x) <= context]
     if short:
         size = f"sequence {short[0]} has {len(read[short[0]])} frames, of which the first"
@@ -126,7 +148,16 @@ def read_sequences(data: Any, context: int) -> tuple[np.ndarray, ...]:
             f"{size} {context} are looked back at only: leave out the {len(short)} sequences of "
             f"fewer than {context + 1} frames, or lower order and context"
         )
-    return read
+    indices = getattr(data, "indices", None) or _indices(listed)
+    return Sequences(read).named(columns, indices)
+
+
+def _indices(listed):
+    """The index of each sequence, as of pandas; None where some, or all of several, have none."""
+    indices = [getattr(x, "index", None) for x in listed]
+    counted = [getattr(index, "start", None) == 0 for index in indices]  # what pandas makes itself
+    nameless = len(listed) > 1 and all(counted)
+    return indices if all(hasattr(i, "equals") for i in indices) and not nameless else None
 
 
 def one_or_more(x: Any) -> Any:
@@ -135,13 +166,14 @@ def one_or_more(x: Any) -> Any:
         x = list(x)
     if isinstance(x, tuple | list) and len(x) and not any(map(np.iterable, x)):
         x = np.asarray(x)
-    return [x] if getattr(x, "ndim", 0) in (1, 2) else x
+    return [x] if len(getattr(x, "shape", ())) in (1, 2) else x
 
 
-def with_inputs(y: Any, inputs: Any) -> tuple[list[np.ndarray], int]:
+def with_inputs(y: Any, inputs: Any) -> tuple[Sequences, int]:
     """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
-    outputs = read_sequences(y, 0)
-    indices = [getattr(x, "index", None) for x in _listed(y)]
+    listed = _listed(y)
+    outputs = read_sequences(listed, 0)
+    indices = [getattr(x, "index", None) for x in listed]
     ordered = map(in_order_of, indices, repeat("inputs"), _listed(inputs))
     rest = _listed(inputs)[len(indices) :]
     u = read_sequences([*ordered, *rest], 0)
@@ -154,7 +186,10 @@ def with_inputs(y: Any, inputs: Any) -> tuple[list[np.ndarray], int]:
     if constant.size:
         column = f"inputs column {constant[0]} is constant"
         raise ValueError(f"{column}, as the intercept is: drop it")
-    return [np.hstack(pair) for pair in zip(outputs, u, strict=True)], every.shape[1]
+    names = outputs.columns or [getattr(listed[0], "name", None)]
+    columns = [*names, *u.columns] if u.columns and None not in names else None
+    both = Sequences(np.hstack(pair) for pair in zip(outputs, u, strict=True))
+    return both.named(columns, outputs.indices), every.shape[1]
 
 
 def _listed(data):
@@ -162,7 +197,7 @@ def _listed(data):
     if not np.iterable(data) or isinstance(data, str | dict | set):
         raise ValueError(f"{data!r:.60} must be a list of sequences, arrays (T, R)")
     holds_arrays = isinstance(data, np.ndarray) and data.dtype.kind == "O"
-    if getattr(data, "ndim", None) in (1, 2) and not holds_arrays:
+    if len(getattr(data, "shape", ())) in (1, 2) and not holds_arrays:
         n, width = (*np.shape(data), 1)[:2]
         raise ValueError(
             f"one array {np.shape(data)} where a list of sequences is expected: pass [x] if it is "
@@ -181,6 +216,8 @@ def _listed(data):
                     f"{x.shape} and lengths, {lengths.tolist()}, sum to {total:g}; pass a list "
                     "[x1, x2] if these are two sequences"
                 )
+            if hasattr(data[0], "iloc"):
+                return [data[0].iloc[a:b] for a, b in pairwise([0, *np.cumsum(lengths)])]
             return np.split(x, np.cumsum(lengths)[:-1])
     return list(data)
 

@@ -202,7 +202,7 @@ class Predictions:
         """At the model's frames, or at those of other sequences."""
         if sequences is None:
             return HiddenStates(self, params, self.frames, prior=False)
-        read = read_sequences(sequences, self.context)
+        read = read_sequences(sequences, self.context, self.sequences.columns)
         n_columns = self.sequences[0].shape[1]
         if read[0].shape[1] != n_columns:
             raise ValueError(f"{read[0].shape[1]} channels: the model has {n_columns}")

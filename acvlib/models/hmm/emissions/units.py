@@ -13,6 +13,7 @@ from .base import Emission, Pair, likely
 
 FLAT = (-1.0, 0.0)  # shape and scale of the inverse Gamma law that says nothing
 WEAK = (-0.95, 1e-3)  # of the variance, that of a tenth of a frame
+ROUNDING = 1e-10  # a scale that is less than that of a range is what sums of weights round to
 ENOUGH = 1e-11  # an expected count that second derivatives take: see `curvature.THRESHOLD`
 
 
@@ -74,15 +75,20 @@ def units_of(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """Medians and scales (R,) of channels (T, R): the sds, where x is normal; nan is missing."""
     low, centre, high = np.transpose([_quartiles(column, weights) for column in x.T])
     scale = (high - low) / 1.349
-    return centre, np.where(scale > 0.0, scale, np.nanmax(x, axis=0) - np.nanmin(x, axis=0))
+    widest = np.nanmax(x, axis=0) - np.nanmin(x, axis=0)
+    return centre, np.where(scale > ROUNDING * widest, scale, widest)
 
 
 def _quartiles(values, weights):
-    """Of values, each as often as its weight says; interpolated as numpy's are at weights 1."""
+    """Of values, each as often as its weight says; interpolated as numpy's are at weights 1.
+
+    Weights below 1 on the average count as shares of as many values.
+    """
     seen = np.isfinite(values) & (weights > 0.0)
     order = np.argsort(values[seen], kind="stable")
     values, weights = values[seen][order], weights[seen][order]
-    stop = np.cumsum(weights)
+    stop = np.cumsum(weights * max(len(weights) / weights.sum(), 1.0))
+    weights = np.diff(stop, prepend=0.0)
     first = stop - weights
     last = np.maximum(first, stop - 1.0)
     places = np.column_stack([first, last]).ravel()
