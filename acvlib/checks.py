@@ -103,6 +103,26 @@ def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
     return table.select(columns) if hasattr(table, "select") else table[columns]
 
 
+class Tables(tuple):
+    """Checked arrays (T_n, R), with the names of columns and the index of each; None without."""
+
+    columns: list | None = None
+    indices: list | None = None
+
+    def named(self, columns: list | None, indices: list | None) -> "Tables":
+        """These, which have these names."""
+        self.columns = columns
+        self.indices = indices
+        return self
+
+    def index(self, context: int) -> Any:
+        """The names of all rows, but for the first `context` of each table."""
+        if self.indices is None:
+            return None
+        first, *others = (index[context:] for index in self.indices)
+        return first.append(others)
+
+
 def check_whole(name: str, value: Any, least: int, most: float = MOST, of: str = "") -> int:
     """The value as an int; ValueError unless it is a whole number from least to most."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -212,7 +212,7 @@ def data_difference(a: Any, b: Any) -> str:
     scored = [_scored(model) for model in (a, b)]
     if scored[0] is not None and scored[1] is not None and not np.array_equal(*scored):
         numbers = " and ".join(str(mask.sum()) for mask in scored)
-        remedy = "give all one context, and cut sequences where frames that are looked back at miss"
+        remedy = "give all one context, and cut sequences at frames that are missing"
         return f"{numbers} numbers of their sequences are predicted: {remedy}"
     return ""
 

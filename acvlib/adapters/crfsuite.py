@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..checks import LARGEST, read_only
+from ..checks import LARGEST, in_order_of, read_only
 from ..declared import Params, Real, Sizes, declared
 from ..models.crf import Tagging
 from ..models.crf.tokens import FeatureParams, Tokens, joined
@@ -66,7 +66,11 @@ class FeatureCRF(Tagging):
         listed = self.sentences
         encoded = listed if isinstance(listed, Attributes) else attributes(listed)
         object.__setattr__(self, "sentences", encoded)
-        object.__setattr__(self, "labels", _labels(self.labels, np.diff(encoded.starts)))
+        index = getattr(listed, "index", None)
+        labels = in_order_of(index, "labels", self.labels)
+        object.__setattr__(self, "labels", _labels(labels, np.diff(encoded.starts)))
+        weights = in_order_of(index, "sample_weight", self.sample_weight)
+        object.__setattr__(self, "sample_weight", weights)
         numbers = {label: k for k, label in enumerate(self.classes)}
         tags = np.array([numbers[label] for sentence in self.labels for label in sentence])
         tokens = self._tokens(encoded, tags)
@@ -216,6 +220,7 @@ def from_crfsuite(
         found = f"min_freq={fitted.min_freq!r}: each refit of crfsuite drops the features that are"
         raise ValueError(f"{found} rare in its own data, which weights of 0 do not; fit without")
     ridge = 2.0 * (1.0 if fitted.c2 is None else fitted.c2)
+    y = in_order_of(getattr(X, "index", None), "y", y)
     model = FeatureCRF(X, y, ridge)
     free, params = _stored_weights(fitted, model)
     model = FeatureCRF(model.sentences, y, ridge, free=free)
@@ -236,6 +241,8 @@ def _stored_weights(fitted, model):
     if content[:4] != b"lCRF" or name.tobytes() != b"FEAT":
         raise ValueError(f"{path} is not a model file of crfsuite 0.12: fit the CRF again")
     stored = np.frombuffer(content, FEATURE, count, offset + 12)
+    if not count:
+        raise ValueError(f"{path} has no weights: training failed; rescale numbers, fit again")
     info = fitted.tagger_.info()
     attribute = _renumbered(info.attributes, model.names)
     label = _renumbered(info.labels, model.classes)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import check_kind, real_array
+from ...checks import Tables, check_kind, columns_of, in_columns_of, in_order_of, real_array
 from ...declared import Params, Real, Rng, Sizes, declared
 from ...folds import Fold, Folds
 from ...inference.smoothing import best_states
@@ -162,7 +162,10 @@ class LinearChainCRF(Tagging):
     def __post_init__(self):
         check_kind("labels", self.labels, Iterable)
         emissions = _scores(self.emissions)
-        labels = list(self.labels)
+        names = getattr(self.emissions, "index", None)
+        labels = list(in_order_of(names, "labels", self.labels))
+        weights = in_order_of(names, "sample_weight", self.sample_weight)
+        object.__setattr__(self, "sample_weight", weights)
         if len(emissions) != len(labels):
             found = f"{len(emissions)} sentences of emission scores, {len(labels)} of labels"
             raise ValueError(f"{found}: give as many")
@@ -170,8 +173,10 @@ class LinearChainCRF(Tagging):
         is_tag = Real("t", least=0, most=k - 1, whole=True)
         for n, tags in enumerate(labels):
             sizes = Sizes(t=(len(emissions[n]), "its scores", None))
-            labels[n] = is_tag(f"sentence {n}: labels", tags, sizes)
-        object.__setattr__(self, "emissions", tuple(emissions))
+            name = f"sentence {n}: labels"
+            tags = in_order_of(emissions.indices[n], name, tags)
+            labels[n] = is_tag(name, tags, sizes)
+        object.__setattr__(self, "emissions", emissions)
         object.__setattr__(self, "labels", tuple(labels))
         start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
         tokens = _tokens(emissions, np.concatenate(labels))
@@ -194,7 +199,7 @@ class LinearChainCRF(Tagging):
         return np.concatenate([np.ravel(part) for part in parts])
 
     def _encoded(self, sentences):
-        others = _scores(sentences, self.n_tags)
+        others = _scores(sentences, self.n_tags, self.emissions.columns)
         return _tokens(others, np.zeros(sum(map(len, others)), int))
 
 
@@ -207,16 +212,20 @@ def _tokens(emissions, tags):
     return Tokens(matrix, tags, np.concatenate(emissions), starts)
 
 
-def _scores(emissions, n_tags=None):
-    """Scores (T, K) of each sentence, K as given or as of the first one."""
+def _scores(emissions, n_tags=None, columns=None):
+    """Scores (T, K) of each sentence, K and columns as given or as of the first one."""
     check_kind("emissions", emissions, Iterable)
+    listed = list(emissions)
+    columns = columns or getattr(emissions, "columns", next(iter(map(columns_of, listed)), None))
     arrays = []
     sizes = Sizes() if n_tags is None else Sizes(k=(n_tags, "the model", None))
-    for n, values in enumerate(emissions):
+    for n, values in enumerate(listed):
         sizes.pop("t", None)
+        values = in_columns_of(columns, f"sentence {n}", values)
         arrays.append(Real("t k")(f"sentence {n}: scores", values, sizes))
         if np.ptp(arrays[n], axis=1).max() > SPREAD:
             raise ValueError(f"sentence {n}: scores must be within {SPREAD:g} nats of each other")
     if not arrays:
         raise ValueError("no sentences: give the emission scores of one or more")
-    return arrays
+    indices = [getattr(values, "index", None) for values in listed]
+    return Tables(arrays).named(columns, indices)

@@ -6,30 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import columns_of, in_columns_of, in_order_of, real_array
+from ...checks import Tables, columns_of, in_columns_of, in_order_of, real_array
 
 LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
 WINDOW = 5  # frames on either side that count as near
-
-
-class Sequences(tuple):
-    """Checked arrays (T_n, R), with names of columns and the index of each; None without names."""
-
-    columns: list | None = None
-    indices: list | None = None
-
-    def named(self, columns: list | None, indices: list | None) -> "Sequences":
-        """These, which have these names."""
-        self.columns = columns
-        self.indices = indices
-        return self
-
-    def index(self, context: int) -> Any:
-        """The names of all rows, but for the first `context` of each sequence."""
-        if self.indices is None:
-            return None
-        first, *others = (index[context:] for index in self.indices)
-        return first.append(others)
 
 
 class Frames(NamedTuple):
@@ -123,7 +103,7 @@ def local_means(rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return (sums[high] - sums[low]) / (high - low)[:, None]
 
 
-def read_sequences(data: Any, context: int, columns: list | None = None) -> Sequences:
+def read_sequences(data: Any, context: int, columns: list | None = None) -> Tables:
     """Copies of a list of sequences, or of (X, lengths), as float arrays (T_n, R), read-only.
 
     ValueError names the first unusable one. Masked frames are missing. Columns with names, as in
@@ -149,7 +129,7 @@ def read_sequences(data: Any, context: int, columns: list | None = None) -> Sequ
             f"fewer than {context + 1} frames, or lower order and context"
         )
     indices = getattr(data, "indices", None) or _indices(listed)
-    return Sequences(read).named(columns, indices)
+    return Tables(read).named(columns, indices)
 
 
 def _indices(listed):
@@ -169,7 +149,7 @@ def one_or_more(x: Any) -> Any:
     return [x] if len(getattr(x, "shape", ())) in (1, 2) else x
 
 
-def with_inputs(y: Any, inputs: Any) -> tuple[Sequences, int]:
+def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
     """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
     listed = _listed(y)
     outputs = read_sequences(listed, 0)
@@ -188,7 +168,7 @@ def with_inputs(y: Any, inputs: Any) -> tuple[Sequences, int]:
         raise ValueError(f"{column}, as the intercept is: drop it")
     names = outputs.columns or [getattr(listed[0], "name", None)]
     columns = [*names, *u.columns] if u.columns and None not in names else None
-    both = Sequences(np.hstack(pair) for pair in zip(outputs, u, strict=True))
+    both = Tables(np.hstack(pair) for pair in zip(outputs, u, strict=True))
     return both.named(columns, outputs.indices), every.shape[1]
 
 

@@ -171,12 +171,12 @@ class Predictions:
     @declared
     def posterior(self: Any, params: Params, sequences: Any = None) -> np.ndarray:
         """P(z_t = k | x; params) of all frames, (M, K)."""
-        return self._hidden(params, sequences).smoothed.gamma
+        return self._possible(params, sequences).smoothed.gamma
 
     @declared
     def decode(self: Any, params: Params, sequences: Any = None) -> Decoded:
         """The most probable path of states of each sequence, argmax_z p(x, z), by Viterbi."""
-        hidden = self._hidden(params, sequences)
+        hidden = self._possible(params, sequences)
         density = hidden.log_density
         starts = hidden.frames.starts
         initial, transition = hidden.log_p[0], hidden.log_p[1:]
@@ -197,6 +197,15 @@ class Predictions:
         states[1:] = p[:-1] @ hidden.p[1:]
         states[hidden.frames.starts[:-1]] = hidden.p[0]
         return Predicted(states, logsumexp(hidden.log_density, b=states, axis=1))
+
+    def _possible(self, params, sequences):
+        """`_hidden`; ValueError where no path of states explains a sequence."""
+        hidden = self._hidden(params, sequences)
+        lost = np.flatnonzero(np.isneginf(hidden.smoothed.log_z))
+        if lost.size:
+            what = f"sequence {lost[0]} is impossible at these params (log p = -inf)"
+            raise ValueError(f"{what}: it has no states; see sequence_losses")
+        return hidden
 
     def _hidden(self, params, sequences):
         """At the model's frames, or at those of other sequences."""

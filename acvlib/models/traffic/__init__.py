@@ -22,7 +22,7 @@ from ...inference import chain
 from ...inference.two_state import N_PARAMS
 from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
-from ...weighting import Weights, keep_latents
+from ...weighting import Weights, hide_labels, keep_latents
 from .derivatives import TrafficDerivatives
 from .emission import CountClasses
 from .prior import SUGGESTED_PRIOR, TrafficPrior
@@ -76,6 +76,8 @@ class PoissonTraffic(ModelDefaults):
     prior: Annotated[TrafficPrior, Is()] = TrafficPrior()
 
     def __post_init__(self):
+        if self.scheme is hide_labels:
+            raise ValueError("scheme hides labels, which counts have not: give keep_latents")
         if len(self.counts) < 2 or not self.observed.any():
             seen = f"{self.observed.sum()} of {len(self.counts)} counts are observed"
             raise ValueError(f"{seen}: give two counts or more, not all -1, which is missing")
