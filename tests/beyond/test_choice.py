@@ -54,6 +54,27 @@ def test_information_criteria_are_those_of_maximum_likelihood(states):
         assert_allclose(choice.table.loc[name, ["aic", "bic"]].astype(float), criteria)
 
 
+def test_criteria_count_what_is_there_and_of_a_field_its_normaliser():
+    edges = np.column_stack([np.arange(59), np.arange(1, 60)])
+    counts = np.round(np.abs(SERIES[:60]))
+    field = acv.models.HiddenMRF(counts, edges, 0.3, n_states=1)
+    of_rate = GLM(np.ones((60, 1)), counts, "poisson", intercept=False)
+    named = {"field": field, "rate": of_rate, "own": GLM(X, counts, "poisson", site_penalty=0.1)}
+    table = acv.choose(named, ROWS).table
+    assert_allclose(table.aic["field"], table.aic["rate"])
+    assert np.isnan(table.aic["own"])
+    gaps = np.append(SERIES, np.full(9, np.nan))
+    forms = {"sample_weight": 2.0}, {}
+    twice = [np.repeat(SERIES[None, :, None], n, axis=0) for n in (3, 6)]
+    for first, second in ((gaps, SERIES), twice):
+        both = zip((first, second), forms if second is twice[1] else ({}, {}), strict=True)
+        models = [GaussianHMM(list(x) if x.ndim == 3 else x, 1, **form) for x, form in both]
+        found = [
+            acv.choose([m], acv.folds.k_fold(m, 3), "exact", 1).table.bic.iloc[0] for m in models
+        ]
+        assert_allclose(*found)
+
+
 def test_indefinite_and_unreliable_folds_are_refitted(states):
     candidates, _ = states
     found = acv.choose(candidates, FRAMES, "newton_step", 8, 0)

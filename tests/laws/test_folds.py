@@ -75,12 +75,19 @@ def test_models_of_other_outcomes_are_not_compared(name):
     """What is left out is the same sites, not the same data: a rule of both doors or none."""
     door = DOORS["GLM logistic"]
     data = door.data(np.random.default_rng(0))
-    built = {"a": door.model(**data), "b": door.model(**data | {"y": data["y"][::-1]})}
-    folds = acv.folds.k_fold(24, 3, rng=0)
-
-    def compared():
+    rows = door.model(**data)
+    other = door.model(**data | {"y": data["y"][::-1]})
+    x = list(np.random.default_rng(0).normal(size=(24, 9, 1)))
+    orders = [models.AutoRegressiveHMM(x, 1, order) for order in (1, 2)]  # 8 and 7 frames of each
+    steps = models.GaussianHMM(data["y"][::-1] + 0.0, 1)  # outcomes of another name
+    folds = acv.Folds(list(acv.folds.k_fold(24, 3, rng=0)))
+    for built in (
+        {"a": rows, "b": other},
+        dict(zip("ab", orders, strict=True)),
+        {"a": rows, "b": steps},
+    ):
         if name == "choose":
-            return acv.choose(built, folds)
-        return acv.compare_models({k: acv.exact(acv.fit(m), folds) for k, m in built.items()})
-
-    assert refused(compared)
+            assert refused(acv.choose, built, folds)
+        else:
+            results = {k: acv.exact(acv.fit(m), folds) for k, m in built.items()}
+            assert refused(acv.compare_models, results)

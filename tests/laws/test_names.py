@@ -91,8 +91,44 @@ def test_columns_of_sequences_are_aligned(name):
     weight = np.ones(len(x))
     plain = [frame.to_numpy() for frame in frames]
     if not refused(door.model, x=other, weight=weight):
-        found = door.model(x=other, weight=weight).sequences
-        assert all(map(np.array_equal, found, plain))
+        model = door.model(x=other, weight=weight)
+        assert all(map(np.array_equal, model.sequences, plain))
+        params = model.initial_params(np.random.default_rng(0))
+        found = model.sequence_losses(params, [frames[0][["b", "a"]]])
+        assert np.array_equal(found, model.sequence_losses(params, plain[:1]))
+
+
+@cases("names", ["LinearChainCRF", "FeatureCRF"], "of tags and sentences")
+def test_names_of_sentences_are_aligned(name):
+    if name == "FeatureCRF":
+        X, y = (
+            pd.Series([[{"w": "a"}], [{"w": "b"}], [{"w": "a"}]]),
+            pd.Series([["N"], ["V"], ["N"]]),
+        )
+        built = acv.FeatureCRF(X, y), acv.FeatureCRF(X, y[::-1])
+    else:
+        scores = np.random.default_rng(0).normal(size=(4, 5, 2))
+        plain = [pd.DataFrame(own, columns=["N", "V"]) for own in scores]
+        labels = [(own.N < own.V).astype(int) for own in plain]
+        turned = [plain[0], *(own[["V", "N"]] for own in plain[1:])]
+        built = (
+            acv.models.LinearChainCRF(plain, labels, 0.1),
+            acv.models.LinearChainCRF(turned, [own[::-1] for own in labels], 0.1),
+        )
+        found = built[0].marginals(np.arange(8.0), turned[1:])
+        assert np.array_equal(found, built[0].marginals(np.arange(8.0))[1:])
+    params = np.arange(built[0].n_params) / 3.0
+    ones = np.ones(built[0].n_sites)
+    assert built[0].objective(params, ones) == built[1].objective(params, ones)
+
+
+@cases("names", ["HMM"], "of frames")
+def test_weights_of_frames_are_aligned_in_all_forms(name):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 1)))
+    weights = pd.Series(np.arange(20.0))
+    for form in (frame, (frame, [8, 12]), [frame[:8], frame[8:]], (frame,)):
+        model = models.GaussianHMM(form, 1, sites="steps", sample_weight=weights[::-1])
+        assert np.array_equal(model.sample_weight, weights)
 
 
 @cases("names", ["GLM gaussian", "GLM logistic", "GLM multinomial"], "of columns")

@@ -150,6 +150,24 @@ def test_close_models_differ_by_less_than_their_errors(rng, surplus):
     assert_allclose(found**2, 2.0 * surplus, rtol=0.2)
 
 
+@pytest.mark.parametrize("factor", [0.01, 100.0])
+def test_the_unit_of_weights_moves_no_error_and_sites_not_scored_add_none(rng, factor):
+    X = rng.standard_normal((80, 4))
+    y = 1.0 * (X[:, 0] + rng.logistic(size=80) > 0)
+    tables = []
+    for weight in (1.0, factor):
+        fits = {d: acv.fit(GLM(X[:, :d], y, sample_weight=weight)) for d in (1, 4)}
+        folds = acv.folds.leave_one_out(80)
+        tables.append(acv.compare_models({d: acv.exact(f, folds) for d, f in fits.items()}))
+    assert_allclose(tables[0].dse, tables[1].dse, rtol=1e-4)
+    few = acv.compare_models({d: acv.exact(f, folds[:8]) for d, f in fits.items()})
+    influences = [compare._influences(f, np.arange(80) < 8) for f in fits.values()]
+    first, second = (G.T @ moves for G, moves in influences)
+    gap = first + first.T - second - second.T
+    assert_allclose(compare.shared_error(*influences) ** 2, np.sum(np.triu(gap, 1) ** 2), rtol=1e-8)
+    assert few.dse.max() < tables[1].dse.max()
+
+
 def test_models_on_folds_of_several_sites_have_errors_over_folds():
     results = results_of(acv.folds.k_fold(60, 6))
     table = acv.compare_models(results)
