@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ....declared import Flag, OneOf, Whole, declared
+from ....trials import NoFiniteOptimum
 from ..frames import Frames
 from .base import STEP, in_rows, normal, numpy_of
 from .units import FLAT, WEAK, Moments, Standardised, VariancePrior, Width, residual
@@ -261,7 +262,11 @@ class Gaussian(Standardised):
         if self.tied:
             squares, count = (part.sum(axis=0, keepdims=True) for part in (squares, count))
         spread = (squares + 2.0 * scale * unit) / (count[:, :, None] + 2.0 * (shape + 1.0))
-        return self._rows(np.linalg.cholesky(np.linalg.inv(spread)), weights)
+        try:
+            return self._rows(np.linalg.cholesky(np.linalg.inv(spread)), weights)
+        except np.linalg.LinAlgError:
+            remedy = "drop a channel that others add up to, or give variance_prior a scale above 0"
+            raise NoFiniteOptimum(f"the covariance of a state is singular: {remedy}") from None
 
 
 @declared
