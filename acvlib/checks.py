@@ -115,7 +115,7 @@ class Tables(tuple):
         self.indices = indices
         return self
 
-    def index(self, context: int) -> Any:
+    def names_of_rows(self, context: int) -> Any:
         """The names of all rows, but for the first `context` of each table."""
         if self.indices is None:
             return None

@@ -91,7 +91,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
         sites = self.sites or ("steps" if single else "sequences")
         weights = self.sample_weight
         if sites == "steps":
-            weights = in_order_of(sequences.index(context), "sample_weight", weights)
+            weights = in_order_of(sequences.names_of_rows(context), "sample_weight", weights)
         self.__dict__.update(context=context, sequences=sequences, sites=sites)
         weights = weighting.site_weights(weights, self.n_sites)
         law = self.chain_prior
