@@ -23,6 +23,10 @@ from ..weighting import Weights
 from .checks import check_functions, repeated
 
 LANES = 16  # rows of one call, or 1: each number is compiled, which takes a second or more
+CHANGED = (
+    "what heldout uses has changed since the model was made: give it copies, and bind what a loop "
+    "names: lambda params, sites, X=X: ..."
+)
 HELD = 2**22  # entries, 32 megabytes, of what each lane may hold
 
 
@@ -122,8 +126,11 @@ class AdaptedDerivatives(Derivatives):
         super().__init__(model)
         of = model.backend
 
-        def loss(params: Any, weights: Any):
-            return model.loss(model.unpack(params), weights)
+        def heldout(params: Any, sites: Any):
+            return model.heldout(model.unpack(params), sites)
+
+        start, ones = model.initial_params(), np.ones(self.n_sites)
+        loss = of.frozen(lambda params, w: model.loss(model.unpack(params), w), start, ones)
 
         def valued(params: Any, weights: Any):
             value = loss(params, weights)
@@ -134,9 +141,14 @@ class AdaptedDerivatives(Derivatives):
             "terms": of.grad(loss, argnums=1),
             "hessian": of.hessian(loss),
             "cross": of.jacrev(of.grad(loss), argnums=1),
-            "heldout": lambda params, sites: model.heldout(model.unpack(params), sites),
+            "heldout": heldout,
         }
         self._functions = {name: of.compiled(of.vmap(each)) for name, each in functions.items()}
+        site = Known.of(model).numbers[:1]
+        near = start + 0.1 * np.random.default_rng(0).standard_normal(len(start))
+        self._one_loss = lambda: of.compiled(lambda *at: heldout(*at))(near, site)[0]
+        self._at_first = self._one_loss()
+        self._sizes: set[int] = set()  # of folds, each compiled on its own
 
     def _rows(self, name: str, *tables: Any) -> list[np.ndarray]:
         """The results of a function for each row of its arguments.
@@ -188,6 +200,10 @@ class AdaptedDerivatives(Derivatives):
         losses = [np.empty(0)] * len(folds)
         points = repeated(len(folds), params)
         for size in np.unique(folds.sizes):
+            if size not in self._sizes:
+                self._sizes.add(size)
+                if not np.array_equal(self._one_loss(), self._at_first, equal_nan=True):
+                    raise ValueError(CHANGED)
             alike = np.flatnonzero(folds.sizes == size)
             sites = np.array([folds[fold] for fold in alike])
             (rows,) = self._rows("heldout", points[alike], sites)

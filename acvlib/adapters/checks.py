@@ -75,6 +75,9 @@ def _check_derivatives(model, start, ones, observed):
             f"loss ignores the weights of {unread.sum()} sites, such as "
             f"{np.flatnonzero(unread)[:3]}: multiply the term of each site by its weight"
         )
+    seen = terms[:, observed]
+    if seen.shape[1] > 1 and (np.ptp(seen, axis=1) <= SAME * abs(seen).max(axis=1)).all():
+        raise ValueError("loss reads only a sum of weights: multiply each site's term by its own")
     hessian = rows("hessian", start[None], ones[None])[0][0]
     if not hessian.any():
         raise ValueError(f"{NOT_SMOOTH}: its second derivative is 0")

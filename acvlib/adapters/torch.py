@@ -50,6 +50,10 @@ class Torch:
     def unflatten(self, structure: Any, leaves: Any) -> Any:
         return tree_unflatten(leaves, structure)
 
+    def frozen(self, function: Any, *_: Any) -> Any:
+        """The function as it is, which is run anew each time."""
+        return function
+
     def compiled(self, function: Any) -> Any:
         def run(*arrays):
             with ONE_AT_A_TIME, warnings.catch_warnings():

@@ -158,6 +158,7 @@ BAD_IN_JAX = {
     "computes with float32.*enable_x64": lambda p, w: smooth(p, w) + NARROW_DATA @ p,
     r"loss returns shape \(40,\), must be \(\), one number": lambda p, w: w * p.sum(),
     "ignores the weights": lambda p, w: smooth(p, jax.lax.stop_gradient(w)),
+    "reads only a sum of weights": lambda p, w: smooth(p, np.ones(N)) / w.sum(),
     "second derivative is 0": lambda p, w: jnp.sum(w * jax.nn.relu(1 - X @ p)),
     "not twice differentiable": lambda p, w: (
         smooth(p, w) + jnp.sum(w * jax.lax.stop_gradient(X @ p) * (X @ p))
@@ -268,6 +269,18 @@ def test_bad_torch_functions_are_named():
     for loss in unfit:
         with pytest.raises(TypeError, match="torch.func cannot differentiate or batch .*no numpy"):
             acv.from_torch(loss, zeros, N, START)
+
+
+def test_what_a_loop_names_later_is_not_what_the_model_has():
+    made = []
+    for shift in (0.0, 1.0):
+        terms = lambda p, w: smooth(p, w) + jnp.sum(w) * shift * p[0]  # noqa: B023, E731
+        made.append(acv.from_jax(terms, lambda p, s: (X @ p)[s] * shift, N, START))  # noqa: B023
+    own = acv.from_jax(smooth, lambda p, s: 0.0 * (X @ p)[s], N, START)
+    steps = [acv.fit(model).params for model in (made[0], own)]
+    np.testing.assert_allclose(*steps)
+    with pytest.raises(ValueError, match="what heldout uses has changed"):
+        acv.newton_step(acv.fit(made[0]), FOLDS["few"])
 
 
 def test_the_process_stays_in_its_own_precision(model):
