@@ -203,6 +203,7 @@ def _by_row(refits, scorer):
         sites, sizes = refits.tests.sites, refits.tests.sizes
         y = refits.outcomes[sites]
         y = np.searchsorted(last.classes_, y) if base.is_classifier(last) else y
+        assert known is OF_CLASSES or y.shape == refits.predictions.shape
         rows = known[scorer](y, refits.predictions).reshape(len(y), -1).mean(axis=1)
         values = np.add.reduceat(rows, refits.tests.ends[:-1]) / sizes
         values[list(refits.by_theirs)] = np.nan

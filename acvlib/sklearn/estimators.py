@@ -104,6 +104,8 @@ def outcomes_of(estimator: Any, X: Any, y: Any) -> np.ndarray:
     TypeError: an estimator that is not in the table above.
     NotFittedError: the estimator is not fitted.
     ValueError: an X of other columns, or a y that is not one value, or row of targets, a row.
+
+    The shape is that of predictions by a refit to y, whatever shape was fitted.
     """
     if type(estimator) not in _TRANSLATIONS:
         name = type(estimator).__name__
@@ -123,9 +125,13 @@ def outcomes_of(estimator: Any, X: Any, y: Any) -> np.ndarray:
     if not hasattr(estimator, "classes_"):
         y = real_array("y", y)
     of_targets = type(estimator) in _OF_TARGETS
-    if of_targets and y.ndim == np.ndim(estimator.coef_) == 2:
-        return y
-    return validation.column_or_1d(y, warn=not of_targets)
+    if not of_targets or y.ndim != 2:
+        y = validation.column_or_1d(y, warn=not of_targets)
+    given, fitted = (y.shape[1] if y.ndim == 2 else 1), len(np.atleast_2d(estimator.coef_))
+    if of_targets and given != fitted:
+        raise ValueError(f"y has {given} targets, and the estimator was fitted to {fitted}")
+    drops_axis = given == 1 and type(estimator) is not linear_model.LinearRegression
+    return y.ravel() if drops_axis else y
 
 
 def settings_of(estimator: Any, y: np.ndarray) -> dict:

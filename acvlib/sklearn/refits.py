@@ -200,9 +200,10 @@ class Refits:
                 rows = rows[1:] - rows[:1]
             coef = rows[:, self.head :]
             coef = coef if self.basis is None else (self.basis @ coef.T).T
-            last.coef_ = coef.reshape(np.shape(last.coef_))
+            one = not base.is_classifier(last) and self.outcomes.ndim == 1
+            last.coef_ = coef[0] if one else coef
             if self.head:
-                last.intercept_ = rows[:, 0].reshape(np.shape(last.intercept_))
+                last.intercept_ = rows[0, 0] if one else rows[:, 0]
         return with_last(self.whole, last)
 
     @cached_property
@@ -213,7 +214,7 @@ class Refits:
         is_classifier = base.is_classifier(self.last)
         if is_classifier and mean.ndim == 1:
             mean = np.column_stack([1.0 - mean, mean])
-        if mean.ndim == 1 and np.ndim(self.last.coef_) == 2:
+        if mean.ndim < self.outcomes.ndim:  # of one target in a column of its own
             mean = mean[:, None]
         ends = np.cumsum(sizes)
         for fold, last in self.by_theirs.items():

@@ -158,6 +158,7 @@ REFUSED = {
     "one class": (logistic, {"cv": NO_YES, "unreliable": "ignore"}, ValueError, "at least 2 class"),
     "separable": (lambda: flowers(np.inf), FLOWERS, ValueError, "separates the responses"),
     "two alphas of three": (two, {"y": TARGETS}, ValueError, "2 values of alpha: pass one for all"),
+    "targets gone": (lambda: ridge(TARGETS), {"y": VALUES}, ValueError, "y has 1 targets, .*to 3"),
     "a target missing": (lambda: ridge(TARGETS), {"y": GAPS}, ValueError, "nan"),
 }
 

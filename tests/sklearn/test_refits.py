@@ -93,7 +93,9 @@ OBJECTS = {
     "wide, mean of losses": (COUNTER, SPARSE, abs(WIDE_VALUES), COUNTING, None),
     "least norm": (LinearRegression(), np.hstack([X, X @ MIXED]), VALUES, ERRORS, WEIGHTS + 0.5),
     "one target": (Ridge(2.0), X, TARGETS[:, :1], ERRORS, None),
+    "one column": (LinearRegression(), X, TARGETS[:, :1], ERRORS, None),
 }
+FITTED_TO = {"least squares": (N, 1), "one target": N, "one column": N}  # shapes that y has not
 QUADRATIC = (LinearRegression, Ridge)
 
 
@@ -102,7 +104,7 @@ def fitted(name):
     estimator, x, y, scoring, weights = OBJECTS[name]
     params = None if weights is None else {"sample_weight": weights}
     cv = STRATA if isinstance(estimator, LogisticRegression) else FOLDS
-    estimator.fit(x, y, **params or {})
+    estimator.fit(x, y.reshape(FITTED_TO.get(name, y.shape)), **params or {})
     return estimator, x, y, {"cv": cv, "params": params, "scoring": scoring}
 
 
