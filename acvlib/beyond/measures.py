@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from ..checks import require
 from ..declared import declared
@@ -39,9 +40,9 @@ def influence(fit: AFit) -> Any:
         raise ValueError("y has several targets: fit a GLM to each")
     fit.warn_unconverged("influence")
     sites = Known.of(model).numbers
-    inverse = fit.hessian.solve(np.eye(len(fit.params)))
-    errors = np.sqrt(np.diag(inverse))
-    leverage = _leverages(fit, inverse, errors)[sites]
+    directions = solve_triangular(fit.hessian.factor[0], np.eye(len(fit.params)))
+    errors = np.linalg.norm(directions, axis=1)
+    leverage = _leverages(fit, directions)[sites]
     moved = newton_step(fit, leave_one_out(model.n_sites, derivatives.defaults.observed)).params
     distance = fit.standard_errors_between(fit.params, moved) ** 2
     variance, without = _variances(model, fit.params, sites, leverage)
@@ -52,12 +53,13 @@ def influence(fit: AFit) -> Any:
     return pandas.DataFrame(columns, pandas.Index(sites, name="site"))
 
 
-def _leverages(fit, inverse, errors):
+def _leverages(fit, directions):
     """tr H^-1 H_n (n,): the sum over directions, orthonormal in H, of the sites' curvatures."""
-    root = np.linalg.cholesky(inverse / np.outer(errors, errors))
+    if hasattr(fit.derivatives, "traces") and not fit.model.balanced:
+        return fit.derivatives.traces(fit)[0]
     weights = np.ones(fit.model.n_sites)
     total = np.zeros(len(weights))
-    for direction in (errors[:, None] * root).T:
+    for direction in directions.T:
         ahead = fit.derivatives.cross_matrix(fit.params + NUDGE * direction, weights)
         behind = fit.derivatives.cross_matrix(fit.params - NUDGE * direction, weights)
         total += direction @ (ahead - behind) / (2.0 * NUDGE)
@@ -69,7 +71,7 @@ def _variances(model, params, sites, leverage):
     family = getattr(model, "family", None)
     if getattr(family, "name", "") != "gaussian":
         return 1.0, np.ones(len(sites))
-    residuals = (model.y - model.design @ params)[sites]
+    residuals = (model.y - model.predictors(model.columns.inward(params))[0])[sites]
     squares = model.sample_weight[sites] * residuals**2
     freedom = len(sites) - len(params)
     if freedom < 2:

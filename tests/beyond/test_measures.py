@@ -37,6 +37,10 @@ def test_of_a_line_it_is_the_refits_without_each_row():
         dfbetas = change / np.sqrt(s2 * np.diag(inverse))
         leverage = W[row] * Z[row] @ inverse @ Z[row]
         assert np.allclose(found.loc[row], [leverage, cook, *dfbetas], rtol=1e-6)
+    units = (0.0, 1.0, 1.0), (1e6, 0.1, 9.0)
+    lines = [(level + scale * X[:, :1], size * GAUSSIAN) for level, scale, size in units]
+    plain, moved = (acv.influence(acv.fit(acv.models.GLM(*xy, "gaussian"))) for xy in lines)
+    assert np.allclose(plain.leverage, moved.leverage, rtol=1e-6)
 
 
 @pytest.mark.parametrize("family", ["logistic", "poisson"])

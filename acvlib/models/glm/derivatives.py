@@ -197,6 +197,15 @@ class GLMDerivatives(Derivatives):
             return [slice(0, len(folds))]
         return super().portions(folds, n_params)
 
+    def traces(self, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
+        """(tr H^-1 H_n, leverages of its row (n, q, q)) of each site, of no balanced classes."""
+        model = self.model
+        inverse = np.linalg.inv(fit.hessian.matrix)
+        of_rows = leverages(inverse, model.columns.standard)
+        pull = model.standard_ridge(1.0) - model.standard_ridge(0.0)
+        of_losses = np.einsum("nij,nji->n", self._at(fit.params).curvature, of_rows)
+        return of_losses + model.sample_weight * (pull @ np.diag(inverse)), of_rows
+
     def newton_bounds(
         self, fit: Fit, folds: Folds
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -215,8 +224,7 @@ class GLMDerivatives(Derivatives):
             ends = hessians.newton_ends(self, fit.params, folds)
         except np.linalg.LinAlgError:  # a fold without a Newton step
             return None
-        of_rows = leverages(np.linalg.inv(fit.hessian.matrix), model.columns.standard)
-        traces = np.einsum("nij,nji->n", self._at(fit.params).curvature, of_rows)
+        traces, of_rows = self.traces(fit)
         spreads = model.family.spreads(of_rows) * model.observed  # of scores, a standard error
         sites = folds.omitted.sites
         share = np.sqrt(np.maximum(1.0 - traces[sites], 0.0))
