@@ -5,17 +5,20 @@ to its optimum: by quasi-Newton steps, which take two gradients where these para
 Single rows of a regression whose errors the fit's leverages bound below the limit take none.
 """
 
+import re
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from .checks import one_line
+from .checks import one_line, warn
 from .declared import Positive, declared
 from .methods.exact import exact, refit_folds
 from .results import AResult, CVResult
+from .trials import FAILURES, UnconvergedFit
 
 LOOKS = 5  # steps of a fold
 DOUBT = 8.0  # times the last step is added to the error of a fold that has not converged
@@ -123,7 +126,8 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
     """Replace the unreliable folds of a result by exact refits; the costs of both are added.
 
     check: what `check_result` found (it is called, if None), or flags (n_folds,) of your own.
-    `diagnostics["refitted"]` of what is returned says which folds were.
+    `diagnostics["refitted"]` of what is returned says which folds were. Params and losses of those
+    that cannot be refitted are nan, which is warned of.
     """
     check = check_result(result) if check is None else check
     seconds = result.seconds
@@ -140,8 +144,11 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
     params = result.params.copy()
     losses = list(result.losses)
     indefinite = None if result.indefinite is None else result.indefinite.copy()
-    if rows.size:
-        refits = exact(result.fit, result.folds[rows])
+    refits = _refits(result, rows) if rows.size else None
+    params[rows] = np.nan
+    for row in rows:
+        losses[row] = np.full(len(result.folds.scored[row]), np.nan)
+    if refits is not None:
         params[rows] = refits.params
         for row, refitted in zip(rows, refits.losses, strict=True):
             losses[row] = refitted
@@ -159,3 +166,22 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
         indefinite=indefinite,
         diagnostics={"refitted": flags},
     )
+
+
+def _refits(result, rows):
+    """Exact refits of some folds, or None if there are none; warnings call folds as users do."""
+    names = rows if result.folds.labels is None else result.folds.labels[rows]
+    refits = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            refits = exact(result.fit, result.folds[rows])
+        except FAILURES as error:
+            count = f"the losses of {len(rows)} of {len(rows)} folds are nan"
+            warnings.warn(f"exact: {count}. {error}", UnconvergedFit, stacklevel=1)
+    for each in caught:
+        says = re.sub(
+            r"\bfold (\d+)", lambda fold: f"fold {names[int(fold[1])]}", str(each.message)
+        )
+        warn(says, each.category)
+    return refits

@@ -89,12 +89,17 @@ def test_params_that_are_far_off_or_not_finite_are_unreliable(kind, rng):
     np.testing.assert_allclose(refitted.params[1:4], exact.params[1:4], atol=1e-8)
 
 
-def test_flags_of_ones_own_are_refitted_and_nothing_else(rng):
-    model = model_of("objective", rng)
-    still = acv.no_adjustment(acv.fit(model), acv.folds.k_fold(model.n_sites, 4))
-    refitted = acv.refit_unreliable(still, np.array([True, False, False, True]))
-    moved = (refitted.params != still.params).any(axis=1)
-    assert moved.tolist() == [True, False, False, True]
+def test_flags_of_ones_own_are_refitted_and_nothing_else_and_lost_folds_are_named(rng):
+    """Group d has all rows of a class."""
+    model = acv.models.GLM(rng.normal(size=(12, 1)), np.arange(12) > 9, penalty=1.0)
+    folds = acv.folds.leave_group_out(np.repeat(list("abcd"), 3))
+    with pytest.warns(acv.trials.UnconvergedFit, match="fold 3 leaves"):
+        still = acv.no_adjustment(acv.fit(model), folds)
+    for flags in ([False, False, False, True], [True, False, False, True]):
+        with pytest.warns(acv.trials.UnconvergedFit, match="fold d leaves responses of one class"):
+            refitted = acv.refit_unreliable(still, np.array(flags))
+        assert (refitted.params != still.params).any(axis=1).tolist() == flags
+        assert np.isnan(refitted.fold_losses).tolist() == [False, False, False, True]
 
 
 class Overflowing:
