@@ -30,6 +30,7 @@ from ..parallel import blas_for
 sklearn = require("sklearn", extra="sklearn")
 base = require("sklearn.base", extra="sklearn")
 linear_model = require("sklearn.linear_model", extra="sklearn")
+search = require("sklearn.model_selection._search", extra="sklearn")
 pipeline = require("sklearn.pipeline", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
 
@@ -38,12 +39,18 @@ COLLINEAR = 1e-12  # spread over the largest, of directions that X has not, but 
 SINGULAR = 1e-6  # reciprocal condition of X X' from which on its factor has lost digits
 
 
+def chosen(whole: Any) -> Any:
+    """The estimator that a fitted search chose, or what was given."""
+    is_search = isinstance(whole, search.BaseSearchCV)
+    return getattr(whole, "best_estimator_", whole) if is_search else whole
+
+
 def unwrap(whole: Any, X: Any) -> tuple[Any, Any]:
     """(the last step of a fitted Pipeline or search, X as the other steps make it).
 
     Raises ValueError for a step that learns from y, which all folds would then have seen.
     """
-    inner = getattr(whole, "best_estimator_", whole)
+    inner = chosen(whole)
     if not isinstance(inner, pipeline.Pipeline):
         return inner, X
     validation.check_is_fitted(inner)
@@ -72,7 +79,7 @@ def _fits_without_y(step, X):
 def with_last(whole: Any, last: Any) -> Any:
     """A shallow copy of a Pipeline or search that ends in another estimator."""
     twin = copy(whole)
-    if hasattr(whole, "best_estimator_"):
+    if chosen(whole) is not whole:
         twin.best_estimator_ = with_last(whole.best_estimator_, last)
     elif isinstance(whole, pipeline.Pipeline):
         name, step = whole.steps[-1]
@@ -89,8 +96,11 @@ def weights_of(whole: Any, params: dict | None) -> Any:
     if sklearn.get_config()["enable_metadata_routing"]:
         remedy = "pass weights with enable_metadata_routing=False, and groups as groups="
         raise ValueError(f"params {[*params]} would be routed, which is not done here: {remedy}")
-    steps = getattr(getattr(whole, "best_estimator_", whole), "steps", None)
-    name = f"{steps[-1][0]}__sample_weight" if steps else "sample_weight"
+    names = []
+    while isinstance(whole := chosen(whole), pipeline.Pipeline):
+        step, whole = whole.steps[-1]
+        names.append(step)
+    name = "__".join([*names, "sample_weight"])
     if other := sorted(map(str, params.keys() - {name})):
         raise ValueError(f"params {other}: only {name} can be passed on")
     return params[name]
@@ -197,6 +207,9 @@ def _logistic(estimator, y):
     chosen = np.ravel(getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None)))[0]
     if chosen or getattr(estimator, "penalty", None) in ("l1", "elasticnet"):
         raise ValueError("an L1 penalty has no Hessian: use an L2 penalty or none")
+    if not getattr(estimator, "refit", True):
+        remedy = "are means over its folds, no optimum: use refit=True"
+        raise ValueError(f"the coefficients of LogisticRegressionCV(refit=False) {remedy}")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
         remedy = "fit with solver='lbfgs' or 'newton-cholesky'"
         raise ValueError(f"solver='liblinear' penalises the intercept: {remedy}")

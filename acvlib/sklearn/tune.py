@@ -10,6 +10,7 @@ from ..checks import NotFinite, one_line, require, warn
 from ..declared import Is, OneOf, Real, declared
 from ..trials import UnconvergedFit, attempt_each, reasons
 from . import fold_scores
+from .estimators import chosen
 from .refits import ACTIONS, METHODS, Refits
 
 base = require("sklearn.base", extra="sklearn")
@@ -73,9 +74,8 @@ def approx_tune(
     TypeError: an estimator without C or alpha
     ValueError: values that are not positive, or several scorers
     """
-    whole = getattr(estimator, "best_estimator_", estimator)
     cv = model_selection.LeaveOneOut() if cv is None else cv
-    refits = Refits(whole, X, y, params, groups, cv)
+    refits = Refits(chosen(estimator), X, y, params, groups, cv)
     name = next((name for name in ("C", "alpha") if name in refits.last.get_params()), None)
     if name is None:
         kind = type(refits.last).__name__

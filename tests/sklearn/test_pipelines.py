@@ -95,12 +95,12 @@ def test_a_step_that_learns_from_y_is_refused():
 
 
 def test_params_have_the_names_of_cross_validate():
-    pipe = make_pipeline(FunctionTransformer(), Ridge()).fit(X, ETA, ridge__sample_weight=WEIGHTS)
-    params = {"ridge__sample_weight": WEIGHTS}
+    params = {"pipeline__ridge__sample_weight": WEIGHTS}
+    pipe = make_pipeline(FunctionTransformer(), make_pipeline(Ridge())).fit(X, ETA, **params)
     theirs = cross_validate(pipe, X, ETA, params=params)["test_score"]
     ours = acv.approx_cross_validate(pipe, X, ETA, params=params)["test_score"]
     assert_allclose(ours, theirs, rtol=1e-8)
-    with pytest.raises(ValueError, match=r"params \['sample_weight'\]: only ridge__sample_weight"):
+    with pytest.raises(ValueError, match=r"'sample_weight'\]: only pipeline__ridge__sample_w"):
         acv.approx_cross_validate(pipe, X, ETA, params={"sample_weight": WEIGHTS})
     with pytest.raises(TypeError, match="params must be of type dict"):
         acv.approx_cross_validate(pipe, X, ETA, params=WEIGHTS)
@@ -133,6 +133,11 @@ def ridge(y=VALUES, **settings):
     return Ridge(**settings).fit(X, y)
 
 
+FROZEN = sklearn.frozen.FrozenEstimator(GridSearchCV(Ridge(), {"alpha": [0.1]}).fit(X, VALUES))
+HOW = {"refit": False, "l1_ratios": (0,), "use_legacy_attributes": False, "scoring": "accuracy"}
+MEANS = sklearn.linear_model.LogisticRegressionCV(**HOW)
+
+
 def counter():
     return PoissonRegressor().fit(X, COUNTS)
 
@@ -148,6 +153,8 @@ def two():
 REFUSED = {
     "lasso": (lambda: Lasso().fit(X, VALUES), {}, TypeError, "Lasso has no translation to a GLM"),
     "unfitted": (LogisticRegression, {}, NotFittedError, "not fitted"),
+    "frozen": (lambda: FROZEN, {}, TypeError, "FrozenEstimator has no translation"),
+    "means": (lambda: MEANS.fit(X, LABELS), {}, ValueError, "refit=False. are means"),
     "l1": (lambda: logistic(l1_ratio=1.0, solver="saga", **TIGHT), {}, ValueError, "L1 penalty"),
     "liblinear": (lambda: logistic(solver="liblinear"), {}, ValueError, "penalises the intercept"),
     "positive": (lambda: ridge(positive=True), {"y": VALUES}, ValueError, "positive=False"),
