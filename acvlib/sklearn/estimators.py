@@ -32,10 +32,13 @@ base = require("sklearn.base", extra="sklearn")
 linear_model = require("sklearn.linear_model", extra="sklearn")
 search = require("sklearn.model_selection._search", extra="sklearn")
 pipeline = require("sklearn.pipeline", extra="sklearn")
+utils = require("sklearn.utils", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
 
 LARGEST = 2**31  # bytes of a dense X that is made of a sparse one
 COLLINEAR = 1e-12  # spread over the largest, of directions that X has not, but for rounding
+ROWS = 500  # about so many, at least, show what a step makes of X
+SHUFFLES = 2  # of y, which a step that learns from it tells apart
 SINGULAR = 1e-6  # reciprocal condition of X X' from which on its factor has lost digits
 
 
@@ -45,7 +48,7 @@ def chosen(whole: Any) -> Any:
     return getattr(whole, "best_estimator_", whole) if is_search else whole
 
 
-def unwrap(whole: Any, X: Any) -> tuple[Any, Any]:
+def unwrap(whole: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """(the last step of a fitted Pipeline or search, X as the other steps make it).
 
     Raises ValueError for a step that learns from y, which all folds would then have seen.
@@ -56,24 +59,51 @@ def unwrap(whole: Any, X: Any) -> tuple[Any, Any]:
     validation.check_is_fitted(inner)
     for name, step in inner.steps[:-1]:
         if hasattr(step, "transform"):  # it is not "passthrough"
-            if not _fits_without_y(step, X):
+            if _learns_from_y(step, X, y):
                 raise ValueError(
                     f"the Pipeline's step {name!r} learns from y, and stays as fitted to all rows: "
                     "the scores would be too good. Use scikit-learn's cross_validate, or transform "
                     "X first if the step has not seen these y"
                 )
             X = step.transform(X)
-    return unwrap(inner.steps[-1][1], X)
+    return unwrap(inner.steps[-1][1], X, y)
 
 
-def _fits_without_y(step, X):
+def _learns_from_y(step, X, y):
+    """Whether a step needs y to fit, or other y change what it makes of X.
+
+    A step that draws anew at each fit, whatever its random_state, counts as learning nothing.
+    """
+    step = base.clone(step)
+    for name, value in step.get_params().items():
+        if value is None and name.split("__")[-1] == "random_state":
+            step.set_params(**{name: 0})
+    rows = np.arange(validation._num_samples(X))
+    some = utils._safe_indexing(X, rows[:: 1 + len(rows) // ROWS])
+
+    def made(y):
+        out = base.clone(step).fit(X, y).transform(some)
+        return np.asarray(out.toarray() if issparse(out) else out)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             base.clone(step).fit(X, None)
+            first = made(y)
+            if not _alike(first, made(y)):
+                return False
+            orders = np.random.default_rng(0).permuted(np.tile(rows, (SHUFFLES, 1)), axis=1)
+            return not all(_alike(first, made(utils._safe_indexing(y, each))) for each in orders)
         except Exception:  # each says so in its own way
-            return False
-    return True
+            return True
+
+
+def _alike(a, b):
+    if a.shape == b.shape and a.dtype.kind == b.dtype.kind == "f":
+        return np.allclose(
+            a, b, rtol=1e-6, atol=1e-9 * np.nanmax(abs(a), initial=0.0), equal_nan=True
+        )
+    return np.array_equal(a, b)
 
 
 def with_last(whole: Any, last: Any) -> Any:

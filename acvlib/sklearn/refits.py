@@ -55,11 +55,11 @@ class Refits:
     def __init__(self, whole: Any, X: Any, y: Any, params: dict | None, groups: Any, cv: Any):
         self.whole = whole
         self.weights = weights_of(whole, params)
-        self.last, self.inputs = unwrap(whole, X)
+        self.X, self.y, groups = utils.indexable(X, y, groups)
+        self.last, self.inputs = unwrap(whole, X, self.y)
         sparse = issparse(self.inputs)
         table = self.inputs.astype(float) if sparse else real_array("X", self.inputs, 2)
         self.outcomes = outcomes_of(self.last, table, y)
-        self.X, self.y, groups = utils.indexable(X, y, groups)
         self.head = int(self.last.fit_intercept)
         settings = settings_of(self.last, self.outcomes)
         self.design, self.basis = reduced(self.last, table, settings, self.weights)
