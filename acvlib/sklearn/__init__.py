@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable
+from numbers import Number
 from typing import Annotated, Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from ..checks import require, warn
 from ..declared import Is, OneOf, declared
@@ -28,6 +30,9 @@ OF_CLASSES: dict[str, Callable] = {
 OF_NUMBERS: dict[str, Callable] = {
     "neg_mean_squared_error": lambda y, mean: -((y - mean) ** 2),
     "neg_mean_absolute_error": lambda y, mean: -np.abs(y - mean),
+    "neg_mean_poisson_deviance": lambda y, mean: (
+        -2.0 * (xlogy(y, y / np.where((mean > 0.0) & (y.ndim == 1), mean, np.nan)) - y + mean)
+    ),
 }
 
 
@@ -178,6 +183,9 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
             if name not in score:
                 scores.pop(name, None)
             for key, value in score.items():
+                if not isinstance(value, Number) and getattr(value, "ndim", 1):
+                    got = f"got {value} ({type(value)}) instead"
+                    raise ValueError(f"scoring must return a number, {got}. (scorer={key})")
                 scores.setdefault(key, np.full(len(values), np.nan))[fold] = value
             if np.isnan(list(score.values())).any():
                 undefined[fold] = "it is nan"

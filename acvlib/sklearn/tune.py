@@ -21,6 +21,12 @@ REMEDY = (
     "A score such as r2 needs several rows a fold: pass cv=10, say, or another scoring. Fits that "
     "are singular or do not converge need a stronger penalty"
 )
+# The scorer, and what it is multiplied by, that is minus the held-out loss of a family.
+LOSSES = {
+    **dict.fromkeys(("logistic", "multinomial"), ("neg_log_loss", 1.0)),
+    **dict.fromkeys(("poisson", "poisson rate"), ("neg_mean_poisson_deviance", 0.5)),
+    "gaussian": ("neg_mean_squared_error", 0.5),
+}
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ def approx_tune(
     estimator: a fitted estimator, Pipeline or search with C or alpha, whatever its value.
     values: (n_values,) positive numbers for C or alpha.
     cv: as for `approx_cross_validate`; leave-one-out if None. All values have the same folds.
-    scoring: one scorer; minus the model's held-out loss (log loss, half the deviance) if None.
+    scoring: one scorer; minus log loss, or half the mean deviance, if None.
     groups, params, method, unreliable: as for `approx_cross_validate`.
 
     A value is rejected, and warned of by `UnconvergedFit`, if its fit or a fold is singular, has no
@@ -86,7 +92,10 @@ def approx_tune(
 
     def trial(row: int, value: Any):
         nonlocal start
-        changed = refits.with_setting(name, value)
+        try:
+            changed = refits.with_setting(name, value)
+        except ValueError as error:  # a penalty that is beyond all numbers, say
+            raise NotFinite(str(error)) from error
         changed.leave_out(method, unreliable, start)
         of_folds = _scores_of_folds(changed, scoring)
         start = changed.fit.params  # of the next value
@@ -105,18 +114,16 @@ def approx_tune(
 
 def _scores_of_folds(refits, scoring):
     """The score of each fold; raises NotFinite where one says nothing of a value."""
-    if scoring is None:
-        of_folds = np.array([np.nan]) if refits.result is None else -refits.result.fold_losses
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", exceptions.UndefinedMetricWarning)
-            try:
-                scores = fold_scores(refits, scoring)
-            except exceptions.UndefinedMetricWarning as undefined:
-                raise NotFinite(str(undefined)) from undefined
-        if list(scores) != ["score"]:
-            raise ValueError(f"scoring gives {list(scores)}: pass the one scorer to choose by")
-        of_folds = scores["score"]
+    name, factor = LOSSES[refits.model.family.name] if scoring is None else (scoring, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", exceptions.UndefinedMetricWarning)
+        try:
+            scores = fold_scores(refits, name)
+        except exceptions.UndefinedMetricWarning as undefined:
+            raise NotFinite(str(undefined)) from undefined
+    if list(scores) != ["score"]:
+        raise ValueError(f"scoring gives {list(scores)}: pass the one scorer to choose by")
+    of_folds = factor * scores["score"]
     if not np.isfinite(of_folds).all():
         fold = np.argmin(np.isfinite(of_folds))
         raise NotFinite(f"fold {fold} has score {of_folds[fold]}")
