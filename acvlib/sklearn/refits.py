@@ -21,7 +21,7 @@ from ..methods import ladder
 from ..models.glm.hessians import own_scores
 from ..parallel import blas_for
 from ..results import CVResult, Fit
-from ..trials import UnconvergedFit
+from ..trials import NoFiniteOptimum, UnconvergedFit
 from .estimators import model_of, outcomes_of, reduced, settings_of, unwrap, weights_of, with_last
 
 base = require("sklearn.base", extra="sklearn")
@@ -115,8 +115,13 @@ class Refits:
             rows, folds = self._solvable(unreliable)
             self.points = np.tile(self.fit.params, (len(self.tests), 1))
             if len(rows):
-                self.result = self._result(rows, folds, method, unreliable)
-                self.points[rows] = self.result.params
+                try:
+                    self.result = self._result(rows, folds, method, unreliable)
+                    self.points[rows] = self.result.params
+                except (np.linalg.LinAlgError, NoFiniteOptimum) as error:
+                    self.points[rows] = np.nan
+                    reason = str(error).partition(":")[0]
+                    warn(f"scikit-learn refits all {len(rows)} folds: {reason}", UnconvergedFit)
             lost = np.flatnonzero(np.isnan(self.points).any(axis=1)).tolist()
             self.by_theirs |= {fold: self._refit(fold) for fold in lost}
             self.unreliable[lost] = True

@@ -150,6 +150,13 @@ def test_an_estimator_that_chose_its_penalties_counts_as_what_it_chose():
     assert_allclose(ours["test_score"], same, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:scikit-learn refits all 5 folds. the Hessian is singular")
+def test_least_norm_folds_that_are_all_singular_are_theirs():
+    model = LinearRegression().fit(WIDE, WIDE_VALUES)
+    pair = [f(model, WIDE, WIDE_VALUES) for f in (acv.approx_cross_validate, cross_validate)]
+    assert_allclose(pair[0]["test_score"], pair[1]["test_score"])
+
+
 def test_a_sparse_x_too_large_to_be_dense_is_reduced_to_its_rows_or_refused(monkeypatch):
     model, x, y, settings = fitted("wide, sparse")
     expected = acv.approx_cross_validate(model, x, y, **settings)["test_neg_log_loss"]
