@@ -26,6 +26,7 @@ from .solvers.inverse import (
 from .solvers.krylov import HessianOperator, KrylovFolds
 
 SHARE = 1e-3  # of a move, by which held-out losses are differenced
+REACHED = 1e-8  # of the largest singular value of J, with rows of length 1; less is rounding
 
 
 class Derivatives:
@@ -163,19 +164,38 @@ class Derivatives:
     def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
         """The matrix in which errors of params count as standard errors.
 
-        H itself, or of an equation H' (J J')^+ H, the inverse of its sandwich covariance.
+        H itself, or of an equation H' (J J')^+ H, the inverse of its sandwich covariance. Errors by
+        what no weight reaches have no standard error: they count as shares of 1 + |params|.
         """
         if not self.is_equation:
             return hessian
         matrix = np.asarray(hessian)
-        return matrix.T @ self.residual_precision(params) @ matrix
+        precision, fixed = self.residual_precision(params)
+        shares = np.linalg.pinv(matrix) @ fixed @ matrix / (1.0 + abs(params))[:, None]
+        return matrix.T @ precision @ matrix + shares.T @ shares
 
-    def residual_precision(self, params: np.ndarray) -> np.ndarray | None:
-        """(J J')^+ (D, D) of an estimating equation: the inverse variance of its residual."""
-        if not self.is_equation:
-            return None
-        cross = self.cross_matrix(params, np.ones(self.n_sites))
-        return np.linalg.pinv(cross @ cross.T, hermitian=True)
+    def residual_precision(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(J J')^+ (D, D) of an estimating equation, the inverse variance of its residual; and the
+        projector (D, D) on the part of the residual that no weight reaches, which has no variance.
+
+        Raises ValueError where no weight reaches any of it.
+        """
+        weights = np.ones(self.n_sites)
+        cross = self.cross_matrix(params, weights)
+        if not cross.any():  # nor elsewhere: terms of sites may be 0 at one point
+            cross = self.cross_matrix(params + 0.1 * (1.0 + abs(params)), weights)
+        if not cross.any():
+            raise ValueError(
+                "residual ignores the weights of all sites: multiply the term of each by its weight"
+            )
+        sizes = np.linalg.norm(cross, axis=1)
+        sizes[sizes == 0.0] = 1.0
+        units, spread, _ = np.linalg.svd(cross / sizes[:, None])
+        spread = np.append(spread, np.zeros(len(sizes) - len(spread)))
+        reached = spread > REACHED * spread[0]
+        whitener = units[:, reached] / spread[reached] / sizes[:, None]
+        rest = units[:, ~reached]
+        return whitener @ whitener.T, sizes[:, None] * (rest @ rest.T) / sizes
 
     def _gradient(self, params, weights):
         """dF/dparams or the residual (D,), which autograd differentiates."""

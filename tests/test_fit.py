@@ -7,7 +7,7 @@ import pytest
 from ladder_cases import INSTRUMENTS, LOGISTIC, RIDGE, X, Y
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.refit import refit
-from oracles.toy_models import Saddle, simulate_traffic
+from oracles.toy_models import Saddle, Staged, simulate_traffic
 from oracles.wrappers import ByAutograd
 
 import acvlib as acv
@@ -73,6 +73,16 @@ def test_an_equations_metric_is_the_inverse_of_its_sandwich_covariance():
     bread = np.linalg.inv(u.T @ X)
     sandwich = bread @ (u.T * residual**2) @ u @ bread.T
     assert_allclose(np.linalg.inv(fit.metric), sandwich, rtol=1e-9)
+
+
+def test_an_equation_is_solved_where_no_weight_reaches_it_and_refused_where_none_does_at_all():
+    fit = acv.fit(Staged(INSTRUMENTS.u, X, Y))
+    assert_allclose(fit.params[0], np.log(0.005), rtol=1e-6)
+    assert not acv.check_result(acv.exact(fit, acv.folds.k_fold(60, 4))).unreliable.any()
+    off = acv.fit_at(fit.model, fit.params + 0.01 * np.eye(3)[0])
+    assert_allclose(off.newton_decrement, 0.01 / (1 - np.log(0.005)), rtol=0.02)
+    with pytest.raises(ValueError, match="residual ignores the weights of all sites"):
+        acv.fit(Staged(INSTRUMENTS.u[:, :1], X[:, :1], Y))
 
 
 def test_a_fit_that_ends_at_a_saddle_warns_once_with_its_decrement():

@@ -62,12 +62,14 @@ class _Lockstep:
         self.found = found
         self.centre = at(params, 0)
         self.convex = bool(derivatives.defaults.convex)
-        self.precision = derivatives.residual_precision(self.centre)
+        self.equation = derivatives.is_equation
+        if self.equation:
+            self.precision, self.fixed = derivatives.residual_precision(self.centre)
         self.values, self.gradients = derivatives.fold_gradients(params, folds, not self.convex)
         self.tries = np.zeros(n, int)
         found.params[:] = params
         found.evaluations["gradient"] += n
-        if self.precision is not None:
+        if self.equation:
             found.evaluations["cross"] += 1
 
     def chords(self, part: np.ndarray, hessians: Any):
@@ -133,11 +135,15 @@ class _Lockstep:
     def _moves(self, hessians, places, gradients):
         """Newton or chord moves, and their lengths in standard errors; inf of no finite gradient.
 
-        sqrt(g' H^-1 g), or sqrt(r' (J J')^+ r) of an equation.
+        sqrt(g' H^-1 g), or sqrt(r' (J J')^+ r) of an equation, and as far as no weight reaches r
+        the move that it asks for, in shares of 1 + |params|.
         """
         finite = np.isfinite(gradients).all(axis=1)
         gradients = np.where(finite[:, None], gradients, 0.0)
         moves = -hessians.descend(gradients, places)
-        weighed = -moves if self.precision is None else gradients @ self.precision
+        weighed = gradients @ self.precision if self.equation else -moves
         squared = np.einsum("ni,ni->n", weighed, gradients)
+        if self.equation and self.fixed.any():
+            fixed = hessians.descend(gradients @ self.fixed.T, places)
+            squared += np.sum((fixed / (1.0 + abs(self.centre))) ** 2, axis=1)
         return moves, np.where(finite, np.sqrt(np.maximum(squared, 0.0)), np.inf)
