@@ -1,11 +1,13 @@
 """Plots of a series with its folds, and of the errors of methods, in one style."""
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, date
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .checks import check_kind, real_array, require
+from .checks import check_kind, in_order_of, real_array, require
+from .folds import Folds, weights
 
 require("matplotlib", extra="plots")
 
@@ -36,21 +38,30 @@ RUNGS = {
 
 
 def series(ax: Any, time: np.ndarray, values: np.ndarray, folds: Iterable) -> Any:
-    """Plot a series in time with the sites of the folds shaded; nan leaves a gap.
+    """Plot a series in time with the sites of the folds shaded; nan, or masked, leaves a gap.
 
-    A shade ends half way to the next site that is not left out.
+    A shade ends half way to the next site that is not left out. folds: none, or such as methods
+    take; time: numbers or dates. Series are lined up by their index.
     """
-    time, values = np.asarray(time), np.asarray(values)
+    values = in_order_of(getattr(time, "index", None), "values", values)
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.astype(float).filled(np.nan)
+    time, values = _instants(time), real_array("values", values, 1, finite=False)
+    if len(time) != len(values):
+        raise ValueError(f"{len(values)} values at {len(time)} times: give one a time")
+    folds = folds if isinstance(folds, Folds) else Folds(folds, None, len(time))
+    left_out = np.zeros(len(time), bool)
+    if len(folds):
+        left_out = weights(len(time), Folds.of(folds, len(time)).omitted.sites) == 0.0
     order = np.argsort(time, kind="stable")
-    time, values = time[order], values[order]
-    left_out = np.isin(order, np.concatenate([*map(np.asarray, folds), np.empty(0, int)]))
+    time, values, left_out = time[order], values[order], left_out[order]
     half = np.diff(time) / 2
     edges = np.concatenate([time[:1] - half[:1], time[:-1] + half, time[-1:] + half[-1:]])
     switches = np.flatnonzero(np.diff(left_out, prepend=False, append=False))
     for first, last in switches.reshape(-1, 2):
         ax.axvspan(edges[first], edges[last], color="#e57373", alpha=0.3, lw=0)
     ax.plot(time, values, lw=0.5, color="#00838f")
-    if time.dtype.kind in "MO":
+    if time.dtype.kind == "M":
         dates = require("matplotlib.dates", extra="plots")
         ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
     return ax
@@ -63,8 +74,10 @@ def error_ladder(ax: Any, errors: Mapping[str, np.ndarray]) -> Any:
     """
     settings = {"whis": (5, 95), "widths": 0.6, "showfliers": False, "patch_artist": True}
     check_kind("errors", errors, Mapping)
+    if not errors:
+        raise ValueError("errors are empty: give those of one method or more")
     boxes = [real_array(f"errors of {name}", values, 1) for name, values in errors.items()]
-    rungs = [RUNGS.get(method, Style(method, "#616161", "o")) for method in errors]
+    rungs = [RUNGS.get(method, Style(str(method), "#616161", "o")) for method in errors]
     names = [rung.label.replace(" ", "\n", 1) for rung in rungs]
     drawn = ax.boxplot(boxes, medianprops={"color": "black"}, **settings)
     for box, rung in zip(drawn["boxes"], rungs, strict=True):
@@ -78,3 +91,25 @@ def error_ladder(ax: Any, errors: Mapping[str, np.ndarray]) -> Any:
         ax.set_ylim(bottom=0.0)
     ax.set_ylabel("parameter error (standard errors)")
     return ax
+
+
+def _instants(time):
+    """Real numbers, or dates of any class as datetime64, which can be halved (n,)."""
+    given = np.asarray(time)
+    if given.dtype == object:  # dates, datetimes, and Periods of pandas
+        moments = [each.to_timestamp() if hasattr(each, "to_timestamp") else each for each in given]
+        if moments and all(isinstance(each, date) for each in moments):
+            zoned = [getattr(each, "tzinfo", None) is not None for each in moments]
+            pairs = zip(moments, zoned, strict=True)
+            given = np.array(
+                [
+                    each.astimezone(UTC).replace(tzinfo=None) if zone else each
+                    for each, zone in pairs
+                ],
+                "datetime64[us]",
+            )
+    if given.dtype.kind != "M":
+        return real_array("time", time, 1)
+    if given.ndim != 1 or np.isnat(given).any():
+        raise ValueError(f"time of shape {given.shape} must be 1-d, without NaT: drop such sites")
+    return given.astype("datetime64[us]")

@@ -7,6 +7,7 @@ import pickle
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -114,9 +115,20 @@ def test_no_label_is_made_up(name, ax):
     assert ax.get_ylabel() == ""
 
 
+@cases("result_works", ["plots.series"], "lined up")
+def test_values_are_drawn_at_their_time_and_what_is_no_site_is_refused(name, ax):
+    t = pd.Series(pd.period_range("2020", periods=9))
+    acv.plots.series(ax, t, pd.Series(np.arange(9.0))[::-1], [[3]])
+    assert list(ax.lines[0].get_ydata()) == list(range(9))
+    assert ax.patches[0].get_x() % 1.0 == 0.5
+    for sites in (np.arange(9) > 5, [-1], [9], [3.5]):
+        with pytest.raises(ValueError, match="fold 0"):
+            acv.plots.series(ax, t, np.arange(9.0), [sites])
+
+
 @cases("result_works", ["plots.error_ladder"], "of zero")
 def test_errors_of_zero_are_drawn(name, ax):
-    acv.plots.error_ladder(ax, {"exact": np.zeros(5), "newton_step": np.array([0.1, 0.2, 0.3])})
+    acv.plots.error_ladder(ax, {"exact": np.zeros(5), 1: np.array([0.1, 0.2, 0.3])})
     ax.figure.canvas.draw()
     bottom, _ = ax.get_ylim()
     assert len(ax.patches) == 2
