@@ -136,7 +136,7 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
         seconds += check.seconds
         evaluations["gradient"] += check.gradients
         check = check.unreliable
-    flags = np.asanyarray(check)
+    flags = np.asanyarray(result.folds.lined_up(check))
     if np.ma.isMaskedArray(flags) or (flags.dtype, flags.shape) != (bool, (len(result.folds),)):
         got = f"{flags.dtype} {flags.shape}"
         raise ValueError(f"the flags must be ({len(result.folds)},) bool, one a fold; got {got}")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,6 +34,7 @@ BAD = {  # what else is refused is in tests/attack; here is what is said
     "ragged": ([([0, 1], [2])], r"folds\.from_splitter"),
     "masked": ([np.ma.array([0, 1], mask=[False, True])], r"\.compressed\(\)"),
     "repeated in a table": (np.array([[0, 1], [4, 4]]), "fold 1 holds site 4 more than once"),
+    "labels of pandas": (pd.DataFrame({"g": [1, 1]}).groupby("g").groups.values(), "is an Index"),
     "missing site": ([[0], [0, 5]], "fold 1 holds site 5, which is missing"),
     "everything": ([np.flatnonzero(HOLES)], "fold 0 leaves out all 8 observed sites"),
     "Folds of Folds": (lambda: Folds(Folds(TWO)), "these are Folds already"),
@@ -91,15 +93,19 @@ def test_picking_selecting_and_weighting_keep_each_fold_together(data):
 
 
 def test_folds_index_and_iterate_as_a_list_of_arrays():
-    whole = Folds(TWO, [[3], [0, 4]])
+    whole = Folds(TWO, [[3], [0, 4]], labels=["b", "a"])
+    assert (whole + whole)[2:].same_as(whole)
+    assert whole[pd.Series([True, False], ["a", "b"])].labels == ["a"]
     assert len(whole) == 2
     assert all(map(np.array_equal, whole, whole.omitted))
     for rows in (slice(1, None), [1], np.array([False, True])):
         assert whole[rows].same_as(Folds(TWO[1:], [[0, 4]]))
     assert not whole.same_as(Folds(TWO))
     assert Folds(TWO, [list(fold) for fold in TWO]).scored is not None
-    with pytest.raises(IndexError):
-        whole[[2]]
+    assert_array_equal(whole[np.array(1)], whole[1])
+    for rows in ([2], np.array([[1]])):
+        with pytest.raises((IndexError, ValueError), match="index 2|np.flatnonzero"):
+            whole[rows]
 
 
 def test_folds_keep_copies():

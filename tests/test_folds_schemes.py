@@ -71,6 +71,7 @@ BAD_SPLITS = {
     "shared": ([([0, 1], [5]), ([0, 1], [1])], "split 1: a training set repeats a row or shares"),
     "mask": ([(ROWS < 9, ROWS > 9)], "the set of sites is not"),
     "outside": ([([0, 99], [5])], "holds site 99"),
+    "test outside": ([([0], [5]), ([0], [24])], "the test set of split 1 holds site 24, outside"),
     "everything": ([([], [5])], "leaves out all 24"),
     "a number": (5, "split 0 must be a pair.*k_fold"),
 }
@@ -162,6 +163,7 @@ def test_of_the_future_what_is_observed_is_left_out():
     [
         ([5, 10], {}, "fold 1 starts at site 10: must be from 1 to 9"),
         ([3], {"gap": 3}, "fold 0 starts at site 3: must be from 4 to 9"),
+        ([8.0], {}, "starts must be whole numbers, 1-d, but float64"),
         ([8], {"horizon": 3}, "fold 0 starts at site 8: must be from 1 to 7"),
         ([5], {"lengths": [4, 5]}, r"lengths \[4, 5\] must be above 0 and sum to 10 sites"),
     ],
@@ -242,6 +244,7 @@ REFUSED = {
     "less than a site": lambda: folds.iid(50, 1, 3, RNG),
     "one group": lambda: folds.leave_group_out([1, 1, 1]),
     "labels None": lambda: folds.leave_group_out([1, None, 2]),
+    "loop": lambda: folds.balls(3, [(0, 0)], 1),
 }
 REASON = "must be|of shape|has shape|less than one site|no site is|one group|one above 0"
 

@@ -22,7 +22,7 @@ from scipy.linalg import eigh
 from ..checks import check_whole, warn
 from ..declared import declared
 from ..fit import TOLERANCE
-from ..folds import Folds
+from ..folds import STARTS, Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.folds import Known, as_fold
@@ -130,7 +130,7 @@ class _Origins:
         self.n_sites = fit.model.n_sites
         self.fit = fit
         self.observed = Known.of(fit.model).observed
-        self.starts = as_fold(starts, "starts")
+        self.starts = as_fold(starts, "starts", 1, STARTS)
         self._check()
         n = len(self.starts)
         self.params = np.empty((n, len(fit.params)))

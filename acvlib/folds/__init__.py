@@ -12,34 +12,40 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.sparse import eye_array
+from scipy.sparse import csr_matrix, eye_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
-from ..checks import check_whole
-from ..declared import Count, Flag, Real, Rng, Whole, declared
-from .folds import WHOLE, Flags, Fold, Folds, Known, ModelFolds, as_fold, as_set
+from ..checks import check_kind, check_whole
+from ..declared import Check, Count, Flag, Real, Rng, Sizes, Whole, declared
+from .folds import WHOLE, Flags, Folds, Known, Sites, as_fold, as_set
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
 Percent = Annotated[float, Real("", above=0.0, below=100.0)]
 Drawn = Annotated[int, Whole(1, MOST_DRAWN)]
 Margin = Annotated[int, Whole(0)]
+PAIRS, STARTS = "must be integers (m, 2), two sites a row", "must be whole numbers, 1-d"
 
-__all__ = [
-    "WHOLE",
-    "Fold",
-    "Folds",
-    "ModelFolds",
-    "balls",
-    "contiguous",
-    "from_splitter",
-    "iid",
-    "k_fold",
-    "leave_future_out",
-    "leave_group_out",
-    "leave_one_out",
-    "regions",
-    "weights",
-]
+__all__ = ["WHOLE", "Fold", "Folds", "ModelFolds", "balls", "contiguous", "from_splitter", "iid"]
+__all__ += ["k_fold", "leave_future_out", "leave_group_out", "leave_one_out", "regions", "weights"]
+
+
+class InModel(Check):
+    """Sites of a model, none twice."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        return Sites.of([value], sizes.of("n_sites")).sites
+
+
+class OfModel(Check):
+    """Folds that a model can leave out."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Folds:
+        check_kind(name, value, Folds)
+        return Folds.of(value, sizes.owner)
+
+
+Fold = Annotated[np.ndarray, InModel()]
+ModelFolds = Annotated[Folds, OfModel()]
 
 
 def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
@@ -88,10 +94,10 @@ def leave_future_out(
     """
     known = Known.of(n_sites, observed)
     sites = known.numbers
-    sizes = as_fold([known.n] if lengths is None else lengths, "lengths")
+    sizes = as_fold([known.n] if lengths is None else lengths, "lengths", 1, STARTS)
     if sizes.sum() != known.n or (sizes < 1).any():
         raise ValueError(f"lengths {sizes.tolist()} must be above 0 and sum to {known.n} sites")
-    firsts = as_fold(starts, "starts")
+    firsts = as_fold(starts, "starts", 1, STARTS)
     latest = sizes.max() - (horizon or 1)
     for number in np.flatnonzero((firsts <= gap) | (firsts > latest)):
         bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
@@ -115,14 +121,11 @@ def leave_group_out(
     sites = Known.of(len(numbers), observed).numbers
     sites = sites[np.argsort(numbers[sites], kind="stable")]
     parts = np.split(sites, np.flatnonzero(np.diff(numbers[sites])) + 1)
-    n = len(parts)
-    if n < 2:
-        only = names[numbers[sites[0]]]
-        raise ValueError(f"one group, {only!r}, has all sites: nothing would be left to fit")
+    if (n := len(parts)) < 2:
+        raise ValueError(f"one group, {names[numbers[sites[0]]]!r}, has all sites: nothing is left")
     check_whole("per_fold", per_fold, 1, n - 1, f" of {n} groups")
+    omitted, shown = [], []
     order = np.arange(n) if rng is None else rng.permutation(n)
-    omitted = []
-    shown = []
     for together in np.array_split(order, -(-n // per_fold)):
         omitted.append(np.sort(np.concatenate([parts[group] for group in together])))
         chosen = [names[numbers[parts[group][0]]] for group in together]
@@ -158,8 +161,8 @@ def contiguous(
     length = int(percent * known.n / 100)
     before = np.append(0, np.cumsum(known.observed))  # how many sites are observed before each
     ends = length + np.flatnonzero(before[length + 1 :] > before[: known.n - length])
-    drawn = rng.choice(ends, n_folds)
-    return _of(known, [known.numbers[before[end - length] : before[end + 1]] for end in drawn])
+    blocks = [slice(before[end - length], before[end + 1]) for end in rng.choice(ends, n_folds)]
+    return _of(known, [known.numbers[block] for block in blocks])
 
 
 def from_splitter(
@@ -173,19 +176,17 @@ def from_splitter(
     """
     if getattr(X, "ndim", 1) == 0 or not hasattr(X, "__len__"):
         raise ValueError(f"X is {X!r:.60}: it must have a row for each site")
-    n_sites = X.shape[0] if hasattr(X, "shape") else len(X)
-    mask = Known.of(n_sites, observed).observed
+    n_sites, mask, _ = Known.of(X.shape[0] if hasattr(X, "shape") else len(X), observed)
     is_splitter = hasattr(cv, "split") and not isinstance(cv, str)
     pairs = cv.split(X, y, groups) if is_splitter else pairs_of(cv)
-    omitted = []
-    scored = []
+    omitted, scored = [], []
     for number, (train, test) in enumerate(pairs):
         left_out = weights(n_sites, train)
-        test = as_fold(test, "the test set")
+        test = as_set(test, n_sites, f"the test set of split {number}")
         repeats = left_out.sum() + len(train) > n_sites
         if repeats or not left_out[test].all():
-            reason = "a training set repeats a row or shares one with its test set"
-            raise ValueError(f"split {number}: {reason}: that is no cross-validation")
+            shared = "a training set repeats a row or shares one with its test set"
+            raise ValueError(f"split {number}: {shared}: that is no cross-validation")
         test = test[mask[test]]
         rest = np.flatnonzero(left_out * mask)
         omitted.append(test if len(test) == len(rest) else rest)
@@ -221,8 +222,7 @@ def balls(n_sites: Count, edges: np.ndarray, radius: Margin, centres_alone: Flag
         near = wider
     near.sort_indices()
     for site in np.flatnonzero(np.diff(near.indptr) == n_sites):
-        where = f"radius {radius}: all {n_sites} sites lie that close to site {site}"
-        raise ValueError(f"{where}; choose a smaller one")
+        raise ValueError(f"radius {radius}: all {n_sites} sites lie that close to site {site}")
     centres = np.arange(n_sites)[:, None] if centres_alone else None
     return Folds(np.split(near.indices, near.indptr[1:-1]), centres, n_sites)
 
@@ -238,13 +238,12 @@ def regions(n_sites: Count, edges: np.ndarray, k: int, rng: Rng) -> Folds:
     """
     check_whole("k", k, 2, n_sites, f" regions of {n_sites} sites")
     graph = _joined(n_sites, edges)
-    seeds = []
-    distance = np.empty((0, n_sites))
+    seeds, distance = [], np.empty((0, n_sites))
     farthest = np.arange(n_sites)
     for _ in range(k):
         seeds.append(rng.choice(farthest))
-        steps = shortest_path(graph, unweighted=True, indices=seeds[-1])
-        distance = np.append(distance, steps[None], axis=0)
+        steps = shortest_path(graph, unweighted=True, indices=seeds[-1:])
+        distance = np.append(distance, steps, axis=0)
         gap = distance.min(axis=0)
         farthest = np.flatnonzero(gap == gap.max())
     block = np.full(n_sites, -1)
@@ -253,9 +252,8 @@ def regions(n_sites: Count, edges: np.ndarray, k: int, rng: Rng) -> Folds:
     while (block < 0).any():
         sizes = np.bincount(block[block >= 0], minlength=k)
         border = (block[outer] < 0) & (block[inner] >= 0)
-        sites = outer[border]
+        sites, owners = outer[border], block[inner[border]]
         if sites.size:
-            owners = block[inner[border]]
             first = np.lexsort([sites, distance[owners, sites], owners, sizes[owners]])[0]
             block[sites[first]] = owners[first]
         else:
@@ -266,13 +264,14 @@ def regions(n_sites: Count, edges: np.ndarray, k: int, rng: Rng) -> Folds:
 
 def _joined(n_sites, edges):
     """Which sites an edge joins, each also with itself: a sparse matrix, symmetric."""
-    pairs = Folds(edges, None, n_sites)
-    ends = pairs.indicator(n_sites)
-    joined = (ends.T @ ends).tocoo()  # how often each site, and each pair of sites, is named
-    apart = joined.row != joined.col
-    if (pairs.sizes != 2).any() or (joined.data[apart] > 1).any():
-        raise ValueError("edges must be integers (m, 2), two sites a row, each edge once")
-    return (joined + eye_array(n_sites)).tocsr().sign()
+    table = edges if hasattr(edges, "__array__") else list(edges)
+    pairs = as_fold(table if len(table) else np.empty((0, 2)), "edges", 2, PAIRS)
+    as_set(pairs.ravel(), n_sites, "the table of edges")
+    once = np.unique(np.sort(pairs), axis=0)
+    if pairs.shape[1] != 2 or len(once) < len(pairs) or (once[:, 0] == once[:, 1]).any():
+        raise ValueError(f"edges {PAIRS}, each edge once, and none from a site to itself")
+    joined = csr_matrix((np.ones(len(pairs)), pairs.T), (n_sites, n_sites))
+    return joined + joined.T + eye_array(n_sites, format="csr")
 
 
 def _numbered(labels):
@@ -283,7 +282,8 @@ def _numbered(labels):
     values: Any = labels
     if not isinstance(labels, list | tuple):  # whose types numpy would merge
         array = np.empty(()) if isinstance(labels, np.ma.MaskedArray) else np.asarray(labels)
-        values = array.tolist() if array.ndim == 1 else [None]
+        as_list: Any = list if array.dtype.kind in "mM" else np.ndarray.tolist  # dates stay dates
+        values = as_list(array) if array.ndim == 1 else [None]
     try:
         usable = all(label is not None and label == label for label in set(values))
     except (TypeError, ValueError):  # lists, arrays, pandas.NA
@@ -294,5 +294,7 @@ def _numbered(labels):
     order = list(dict.fromkeys(values))
     with suppress(TypeError):  # of several types
         order = sorted(order)
+    if getattr(kind := getattr(labels, "dtype", None), "ordered", False):  # categories of pandas
+        order = [name for name in as_list(np.asarray(kind.categories)) if name in order]
     places = {label: place for place, label in enumerate(order)}
     return np.array([places[label] for label in values], int), order

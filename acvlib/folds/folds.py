@@ -1,14 +1,14 @@
 """The sites that each fold omits from the fit, and those of them that it scores."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..checks import MOST, check_kind, check_whole, real_array
-from ..declared import Check, Sizes
+from ..checks import MOST, check_kind, check_whole, in_order_of, real_array, require
 
 Flags = np.ndarray | None
 
@@ -47,15 +47,17 @@ class Known(NamedTuple):
         return np.flatnonzero(self.observed)
 
 
-def as_fold(sites: Any, name: str, ndim: int = 1) -> np.ndarray:
-    """Copy the sites of one fold (size,), or of a table of folds, as int64."""
-    try:
+def as_fold(sites: Any, name: str, ndim: int = 1, wanted: str = "") -> np.ndarray:
+    """Copy the sites of one fold (size,), or of a table of folds, as int64; wanted: else."""
+    if hasattr(sites, "get_indexer"):  # an Index of pandas
+        places = "of groups, .groupby(...).indices; of others, np.flatnonzero"
+        raise ValueError(f"{name} is an Index, labels and not places: give numbers: {places}")
+    array = np.empty(2, object)
+    with suppress(ValueError):  # its entries differ in length
         array = np.asarray(sites)
-    except ValueError:  # its entries differ in length
-        array = np.empty(2, object)
     if array.ndim != ndim or not (array.dtype.kind in "iu" or array.size == 0):
-        got = f"{array.dtype} of shape {array.shape}"
-        raise ValueError(f"{name} {NOT_SITES}, but {got}.{REMEDY}")
+        got = f"but {array.dtype} of shape {array.shape}."
+        raise ValueError(f"{name} {wanted or NOT_SITES}, {got}{'' if wanted else REMEDY}")
     if isinstance(sites, np.ma.MaskedArray):
         raise ValueError(f"{name} is a masked array: give its .compressed() numbers")
     if array.dtype.kind == "u":
@@ -63,12 +65,12 @@ def as_fold(sites: Any, name: str, ndim: int = 1) -> np.ndarray:
     return np.array(array, np.int64)
 
 
-def as_set(sites: Any, n_sites: int) -> np.ndarray:
+def as_set(sites: Any, n_sites: int, name: str = "the set of sites") -> np.ndarray:
     """Copy a set of sites as int64; ValueError for one that is none of 0 ... n_sites - 1."""
-    copied = as_fold(sites, "the set of sites")
+    copied = as_fold(sites, name)
     outside = copied[(copied < 0) | (copied >= n_sites)]
     if outside.size:
-        raise ValueError(f"the set holds site {outside[0]}, outside 0 ... {n_sites - 1}")
+        raise ValueError(f"{name} holds site {outside[0]}, outside 0 ... {n_sites - 1}")
     return copied
 
 
@@ -87,8 +89,8 @@ class Sites(Sequence):
             return folds
         dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
         if hasattr(folds, "keys") or not hasattr(folds, "__iter__") or dimensions == 0:
-            kind = type(folds).__name__
-            raise ValueError(f"folds are {kind}, whose keys or digits are no folds.{REMEDY}")
+            told = f"folds are {type(folds).__name__}, whose keys or digits are no folds"
+            raise ValueError(f"{told}.{REMEDY}")
         if dimensions == 2 and folds.dtype.kind in "iu":
             table = as_fold(folds, "folds", 2)
             copied = cls(table.ravel(), np.full(*table.shape))
@@ -99,9 +101,8 @@ class Sites(Sequence):
         copied.check_range(n_sites)
         keys = copied.keys
         if not (np.diff(keys) > 0).all():
-            repeated = np.ones(len(keys), bool)
-            repeated[np.unique(keys, return_index=True)[1]] = False
-            copied.refuse(repeated, "holds site {} more than once")
+            first = np.unique(keys, return_index=True)[1]
+            copied.refuse(~np.isin(np.arange(len(keys)), first), "holds site {} more than once")
         return copied
 
     def __len__(self) -> int:
@@ -174,14 +175,12 @@ class Folds:
             says = "scores site {}, which it does not omit: what was fitted cannot be held out"
             scored.refuse(~np.isin(scored.keys, omitted.keys), says)
             scored = omitted if np.array_equal(omitted.keys, scored.keys) else scored
-        labels = self.labels
-        if labels is not None:
+        if (labels := self.labels) is not None:
             labels = np.empty(len(self.labels), object)  # numbers and texts stay what they are
             labels[:] = list(self.labels)
             if len(labels) != len(omitted):
                 raise ValueError(f"{len(labels)} labels of {len(omitted)} folds: give one a fold")
-        sizes = omitted.sizes
-        self.__dict__.update(omitted=omitted, scored=scored, labels=labels, sizes=sizes)
+        self.__dict__.update(omitted=omitted, scored=scored, labels=labels, sizes=omitted.sizes)
 
     @classmethod
     def of(cls, folds: Any, model: Any, observed: Flags = None) -> "Folds":
@@ -190,10 +189,11 @@ class Folds:
         known = Known.of(model, observed)
         remedy = "make them of the model, as by acv.folds.k_fold(model, 5)"
         if folds.n_sites not in (None, known.n):
-            made = f"made for {folds.n_sites:,} sites, and the model has {known.n:,}"
-            groups = "to leave out groups of sites, such as all steps of a sequence"
-            remedy = f"{remedy}, or with n_sites={known.n}; {groups}, by acv.folds.leave_group_out"
-            raise ValueError(f"these folds were {made}: {remedy}")
+            made = (
+                f"these folds were made for {folds.n_sites:,} sites, and the model has {known.n:,}"
+            )
+            groups = "groups of sites, as all steps of a sequence, by acv.folds.leave_group_out"
+            raise ValueError(f"{made}: {remedy}, or with n_sites={known.n}; {groups}")
         if folds.sites and known.sites and folds.sites != known.sites:
             made = f"these folds leave out {folds.sites}, and the model {known.sites}"
             raise ValueError(f"{made}: {remedy}")
@@ -218,34 +218,53 @@ class Folds:
         return len(self.omitted)
 
     def __getitem__(self, rows: Any) -> Any:
+        rows = self.lined_up(rows)
         omitted = self.omitted[rows]
         if isinstance(omitted, np.ndarray):
             return omitted
         scored = omitted if self.scored is self.omitted else self.scored[rows]
         part = object.__new__(Folds)  # a part of what was checked needs no other check
-        labels = None if self.labels is None else self.labels[rows]
-        own = {"omitted": omitted, "scored": scored, "labels": labels, "sizes": omitted.sizes}
+        own = {"omitted": omitted, "scored": scored, "sizes": omitted.sizes}
+        own |= {} if self.labels is None else {"labels": self.labels[rows]}
         part.__dict__.update(self.__dict__, **own)
         return part
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter(self.omitted)
 
+    def __add__(self, other: "Folds") -> "Folds":
+        """Both, one after the other, with the sites that they score and their labels."""
+        check_kind("what is added to folds", other, Folds)
+        if (self.n_sites, self.sites) != (other.n_sites, other.sites):
+            raise ValueError("folds of different sites cannot be joined: make both of the model")
+        given = [[None] * len(f) if f.labels is None else [*f.labels] for f in (self, other)]
+        labels = None if self.labels is other.labels is None else sum(given, [])
+        scored = [*self.scored, *other.scored]
+        return Folds([*self, *other], scored, self.n_sites, labels, self.sites)
+
+    def lined_up(self, rows: Any) -> Any:
+        """Rows of folds; flags in a Series of pandas by label, or by number where none has one."""
+        if hasattr(rows, "index") and getattr(getattr(rows, "dtype", None), "kind", "") == "b":
+            names = range(len(self)) if self.labels is None else self.labels
+            index = require("pandas", extra="tables").Index(names)
+            return in_order_of(index, "the flags", rows).to_numpy(bool)
+        if isinstance(rows, np.ndarray) and rows.ndim > 1:
+            raise ValueError(f"rows of shape {rows.shape}: give the np.flatnonzero of flags")
+        return range(len(self))[rows] if getattr(rows, "shape", None) == () else rows
+
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
         omitted = self.omitted
-        if n_sites != self.n_sites:
-            omitted.check_range(check_whole("n_sites", n_sites, 1))
-        ones = np.ones(len(omitted.sites))
-        return csr_matrix((ones, omitted.sites, omitted.ends), (len(omitted.sizes), n_sites))
+        omitted.check_range(check_whole("n_sites", n_sites, 1))
+        entries = np.ones(len(omitted.sites)), omitted.sites, omitted.ends
+        return csr_matrix(entries, (len(omitted.sizes), n_sites))
 
     def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray] | np.ndarray:
         """Take from the losses of all omitted sites, fold by fold, those of the scored sites."""
         if self.scored is self.omitted:
             return losses
-        keys = self.omitted.keys
-        order = np.argsort(keys, kind="stable")
-        places = np.searchsorted(keys, self.scored.keys, sorter=order)
+        order = np.argsort(self.omitted.keys, kind="stable")
+        places = np.searchsorted(self.omitted.keys, self.scored.keys, sorter=order)
         return self.split(np.concatenate(losses)[order[places]])
 
     def split(self, losses: np.ndarray) -> Sequence[np.ndarray] | np.ndarray:
@@ -259,25 +278,6 @@ class Folds:
         """Whether both omit and score the same sites, in the same order."""
         pairs = (self.omitted, other.omitted), (self.scored, other.scored)
         return all(np.array_equal(a.keys, b.keys) and len(a) == len(b) for a, b in pairs)
-
-
-class InModel(Check):
-    """Sites of a model, none twice."""
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        return Sites.of([value], sizes.of("n_sites")).sites
-
-
-class OfModel(Check):
-    """Folds that a model can leave out."""
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> Folds:
-        check_kind(name, value, Folds)
-        return Folds.of(value, sizes.owner)
-
-
-Fold = Annotated[np.ndarray, InModel()]
-ModelFolds = Annotated[Folds, OfModel()]
 
 
 def emptied(folds: Folds, members: np.ndarray) -> tuple[int, int] | None:
