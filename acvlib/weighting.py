@@ -37,11 +37,14 @@ def drop_latents(weights: Any, edges: np.ndarray) -> FactorWeights:
 def hide_labels(weights: Any, labels: np.ndarray, n_labels: int) -> Any:
     """Scheme C (Eq. 13): factors (n_sites, n_labels), 1 for a site's own label, else 1 - w.
 
-    Weight 1 clamps the label and weight 0 sums it out; one above 1, of which there would be a
-    negative factor, is a ValueError. The factors are not logarithms, which would be infinite.
+    Weight 1 clamps the label and weight 0 sums it out; others than from 0 to 1 are a ValueError, as
+    are labels that are none of 0 ... n_labels - 1. The factors are not logarithms, which would be infinite.
     """
     w = getval(weights)
-    _refuse(w, w > 1.0, "is above 1: a label is known (1) or hidden (0)")
+    _refuse(w, ~((w >= 0.0) & (w <= 1.0)), "is not from 0 to 1: a label is known (1) or hidden (0)")
+    known = np.asarray(labels)
+    outside = (known < 0) | (known >= n_labels)
+    _refuse(known, outside, f"is outside 0 ... {n_labels - 1}", name="label")
     own = np.eye(n_labels)[labels]
     return own + (1.0 - weights)[:, None] * (1.0 - own)
 
