@@ -38,7 +38,8 @@ def hide_labels(weights: Any, labels: np.ndarray, n_labels: int) -> Any:
     """Scheme C (Eq. 13): factors (n_sites, n_labels), 1 for a site's own label, else 1 - w.
 
     Weight 1 clamps the label and weight 0 sums it out; others than from 0 to 1 are a ValueError, as
-    are labels that are none of 0 ... n_labels - 1. The factors are not logarithms, which would be infinite.
+    are labels that are none of 0 ... n_labels - 1. The factors are not logarithms, which would be
+    infinite.
     """
     w = getval(weights)
     _refuse(w, ~((w >= 0.0) & (w <= 1.0)), "is not from 0 to 1: a label is known (1) or hidden (0)")

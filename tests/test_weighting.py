@@ -23,6 +23,10 @@ def test_proposition_3_schemes_agree_when_the_future_or_nothing_is_left_out(star
 
 
 def test_a_label_has_at_most_all_of_its_weight():
-    for weight, label, wrong in [(2.0, 1, "weight 2.0"), (-1.0, 1, "weight -1.0"), (1.0, -1, "label")]:
+    for weight, label, wrong in [
+        (2.0, 1, "weight 2.0"),
+        (-1.0, 1, "weight -1.0"),
+        (1.0, -1, "label"),
+    ]:
         with pytest.raises(ValueError, match=f"{wrong}.* of site 1 is (not from 0 to 1|outside)"):
             weighting.hide_labels(np.array([1.0, weight]), np.array([0, label]), 2)
