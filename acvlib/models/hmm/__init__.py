@@ -21,7 +21,7 @@ from ...model import ModelDefaults
 from ...weighting import Weights
 from .derivatives import HMMDerivatives
 from .em import climbed, in_order, k_means, nearest
-from .emissions import Emission, Gaussian
+from .emissions import Emission, Gaussian, best_order, renumbered
 from .frames import Frames, check_channels, make_frames, read_sequences
 from .parameters import HMMParams, Parameters
 from .posterior import (
@@ -263,19 +263,20 @@ class HMM(Parameters, Predictions, ModelDefaults):
     def matched(self, params: np.ndarray, others: np.ndarray) -> np.ndarray:
         """The params (D,) of the same law, its states numbered as those next to them in others.
 
-        What is held, fixed or of one state alone keeps its number.
+        Where something is held, or fixed in emissions, states keep their numbers; `fixed` stays.
         """
-        from scipy.optimize import linear_sum_assignment  # slow to import
-
-        if self.held is not None or self.fixed is not None or not self.kept_in_states.all():
+        inner = getattr(self.emission, "component", self.emission)
+        kept = self.kept_in_states
+        set_apart = (self.held, getattr(inner, "fixed", None)) != (None, None)
+        if set_apart or (kept != kept[0]).any():
             return params
         chain, rows = self.split(params)
         _, theirs = self.split(others)
         spread = np.var(np.vstack([rows, theirs]), axis=0) + SMALL
         costs = ((theirs[:, None] - rows) ** 2 / spread).sum(axis=2)
-        _, order = linear_sum_assignment(costs)
-        p = np.exp(self.chain_prior.log_p(chain))[:, order]
-        return self.packed(np.vstack([p[:1], p[1:][order]]), rows[order])
+        order = best_order(costs, self.fixed)
+        p = renumbered(np.exp(self.chain_prior.log_p(chain)), order)
+        return self.packed(p, rows[order])
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
