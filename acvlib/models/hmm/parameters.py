@@ -139,7 +139,8 @@ class Simplex:
             logs = np.where(self.free, np.log(p), 0.0)
         if not np.isfinite(logs).all():
             row, column = np.argwhere(~np.isfinite(logs))[0]
-            raise ValueError(f"{name}[{row}, {column}] = {p[row, column]} is free: give it `fixed`")
+            remedy = "choose fewer components" if name == "weight" else "give it `fixed`"
+            raise ValueError(f"{name}[{row}, {column}] = {p[row, column]} is free: {remedy}")
         last = self.shape[1] - 1 - self.free[:, ::-1].argmax(axis=1)
         return np.where(self.free, logs - np.take_along_axis(logs, last[:, None], axis=1), 0.0)
 
@@ -250,7 +251,7 @@ class Parameters:
     def unpack(self: Any, params: Params) -> HMMParams:
         """Named, constrained parameters, in the units of the data."""
         chain, rows = self.split(params)
-        p = np.exp(self.chain_prior.log_p(chain))
+        p = (anp if isbox(params) else np).exp(self.chain_prior.log_p(chain))
         return HMMParams(p[0], p[1:], self.emission.unpack(rows, self.n_channels))
 
     @declared

@@ -52,7 +52,7 @@ class Poisson(Emission):
         return n_channels
 
     def unpack(self, rows: np.ndarray, n_channels: int):
-        return PoissonParams(np.exp(rows))
+        return PoissonParams(numpy_of(rows).exp(rows))
 
     def pack(self, named: Any):
         return np.log(named.rate)
@@ -145,7 +145,7 @@ class Categorical(Emission):
         return self.law(n_states).kept
 
     def unpack(self, rows: np.ndarray, n_channels: int):
-        return CategoricalParams(np.exp(self.law(len(rows)).log_p(rows)))
+        return CategoricalParams(numpy_of(rows).exp(self.law(len(rows)).log_p(rows)))
 
     def pack(self, named: Any):
         p = np.asarray(named.probability)
@@ -186,8 +186,9 @@ class Categorical(Emission):
         self.law(len(rows)).check_optimum(expected)
 
     def features(self, frames: Frames):
-        """How often each category occurs around a frame."""
-        return local_means(np.eye(self.n_categories)[_codes(frames)], frames.starts)
+        """A frame's own category, with how often each occurs around it."""
+        own = np.eye(self.n_categories)[_codes(frames)]
+        return np.hstack([own, local_means(own, frames.starts)])
 
 
 def _codes(frames):
@@ -241,7 +242,9 @@ class GLM(Emission):
         return n_channels * (self.n_inputs + 1)
 
     def unpack(self, rows: np.ndarray, n_channels: int):
-        return GLMParams(rows.reshape(len(rows), n_channels, -1) @ self._to_units())
+        return GLMParams(
+            numpy_of(rows).dot(rows.reshape((len(rows), n_channels, -1)), self._to_units())
+        )
 
     def pack(self, named: Any):
         return in_rows(named.weights @ np.linalg.inv(self._to_units()))

@@ -135,17 +135,18 @@ class Gaussian(Standardised):
         )
 
     def unpack(self, rows: np.ndarray, n_channels: int):
+        xp = numpy_of(rows)
         centre, scale = self._units
         P, weights = self._parts(rows)
         P = P[:1] if self.tied else P
-        spread = np.linalg.inv(P @ P.swapaxes(1, 2)) * np.outer(scale, scale)
+        spread = xp.linalg.inv(xp.matmul(P, xp.swapaxes(P, 1, 2))) * np.outer(scale, scale)
         if self.covariance != "full":
-            diagonal = np.diagonal(spread, axis1=1, axis2=2)
-            spread = np.sqrt(diagonal[:, : self._shared.shape[1]])
+            diagonal = xp.diagonal(spread, axis1=-1, axis2=-2)
+            spread = xp.sqrt(diagonal[:, : self._shared.shape[1]])
         spread = spread[0] if self.tied else spread
-        lags = weights[:, :, :-1].reshape(len(rows), n_channels, self.order, n_channels)
-        lags = lags.transpose(0, 2, 1, 3) * (scale[:, None] / scale)
-        level = scale * weights[:, :, -1] + centre - (lags @ centre).sum(axis=1)
+        lags = xp.reshape(weights[:, :, :-1], (len(rows), n_channels, self.order, n_channels))
+        lags = xp.transpose(lags, (0, 2, 1, 3)) * (scale[:, None] / scale)
+        level = scale * weights[:, :, -1] + centre - xp.sum(xp.dot(lags, centre), axis=1)
         if self.order:
             return AutoRegressionParams(spread[0] if self._is_isotropic else spread, lags, level)
         kind = CovarianceParams if self.covariance == "full" else GaussianParams

@@ -78,7 +78,8 @@ class Mixture(Emission):
 
     def unpack(self, rows: np.ndarray, n_channels: int):
         log_weights, components = self._parts(rows)
-        return MixtureParams(np.exp(log_weights), self.component.unpack(components, n_channels))
+        weight = numpy_of(rows).exp(log_weights)
+        return MixtureParams(weight, self.component.unpack(components, n_channels))
 
     def pack(self, named: Any):
         return self._packed(np.asarray(named.weight), self.component.pack(named.component))

@@ -65,12 +65,14 @@ class NeuralAutoRegression(Standardised):
         return np.arange(self.n_hidden + 1) == self.n_hidden
 
     def unpack(self, rows: np.ndarray, n_channels: int):
+        xp = numpy_of(rows)
         centre, scale = self._units
         inner, outer = self._weights(rows)
         lags = inner[:, :, :-1] / np.tile(scale, self.order)
-        level = inner[:, :, -1] - lags @ np.tile(centre, self.order)
+        level = inner[:, :, -1] - xp.dot(lags, np.tile(centre, self.order))
         outer = outer * scale[:, None] + centre[:, None] * self._ones
-        return NetworkParams(scale[0] * np.exp(rows[0, 0]), np.dstack([lags, level]), outer)
+        inner = xp.concatenate([lags, level[:, :, None]], axis=2)
+        return NetworkParams(scale[0] * xp.exp(rows[0, 0]), inner, outer)
 
     def pack(self, named: Any):
         centre, scale = self._units
