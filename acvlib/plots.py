@@ -45,7 +45,7 @@ def series(ax: Any, time: np.ndarray, values: np.ndarray, folds: Iterable) -> An
     """
     values = in_order_of(getattr(time, "index", None), "values", values)
     if isinstance(values, np.ma.MaskedArray):
-        values = values.astype(float).filled(np.nan)
+        values = np.ma.filled(values.astype(float), np.nan)
     time, values = _instants(time), real_array("values", values, 1, finite=False)
     if len(time) != len(values):
         raise ValueError(f"{len(values)} values at {len(time)} times: give one a time")

@@ -183,7 +183,7 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
             if name not in score:
                 scores.pop(name, None)
             for key, value in score.items():
-                if not isinstance(value, Number) and getattr(value, "ndim", 1):
+                if not isinstance(value, Number) and getattr(value, "ndim", True):
                     got = f"got {value} ({type(value)}) instead"
                     raise ValueError(f"scoring must return a number, {got}. (scorer={key})")
                 scores.setdefault(key, np.full(len(values), np.nan))[fold] = value
