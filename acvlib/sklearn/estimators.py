@@ -14,6 +14,8 @@ is penalised less, in all, by a smaller training set: `site_penalty` follows tha
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -182,6 +184,20 @@ def settings_of(estimator: Any, y: np.ndarray) -> dict:
     return _TRANSLATIONS[type(estimator)](estimator, y) | {
         "intercept": bool(estimator.fit_intercept)
     }
+
+
+@contextmanager
+def in_words_of(estimator: Any) -> Iterator[None]:
+    """Errors of models ask for the penalty by the estimator's own argument."""
+    try:
+        yield
+    except ValueError as error:
+        names = estimator.get_params()
+        own = "a finite C" if names.keys() & {"C", "Cs"} else "alpha > 0"
+        if "alpha" not in names and own == "alpha > 0":
+            own = "alpha > 0 to a Ridge"
+        error.args = (str(error).replace("penalty > 0", own),)
+        raise
 
 
 def model_of(settings: dict, X: np.ndarray, sample_weight: Any) -> GLM:

@@ -22,7 +22,16 @@ from ..models.glm.hessians import own_scores
 from ..parallel import blas_for
 from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum, UnconvergedFit
-from .estimators import model_of, outcomes_of, reduced, settings_of, unwrap, weights_of, with_last
+from .estimators import (
+    in_words_of,
+    model_of,
+    outcomes_of,
+    reduced,
+    settings_of,
+    unwrap,
+    weights_of,
+    with_last,
+)
 
 base = require("sklearn.base", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
@@ -63,7 +72,8 @@ class Refits:
         self.head = int(self.last.fit_intercept)
         settings = settings_of(self.last, self.outcomes)
         self.design, self.basis = reduced(self.last, table, settings, self.weights)
-        self.model = model_of(settings, self.design, self.weights)
+        with in_words_of(self.last):
+            self.model = model_of(settings, self.design, self.weights)
         self.folds = self._folds(cv, groups)
         self.tests = self.folds.scored
 
@@ -102,7 +112,7 @@ class Refits:
         start: params of the model, where they are not the last step's own, which should be near.
         """
         point = self.start if start is None else start
-        with blas_for(self.model.n_params**3):
+        with blas_for(self.model.n_params**3), in_words_of(self.last):
             self.fit = fit(self.model, point, tolerance=TOLERANCE)
             distance = self.fit.standard_errors_between(point, self.fit.params)
             if start is None and distance > CLOSE:

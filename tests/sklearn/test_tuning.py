@@ -64,12 +64,6 @@ def test_the_default_score_is_minus_the_held_out_loss():
     assert_allclose(tuned.scores[:-1], [found["test_score"].mean() for found in each], rtol=1e-5)
 
 
-def test_random_folds_are_the_same_for_all_values():
-    cv = KFold(5, shuffle=True)
-    tuned = acv.approx_tune(Ridge().fit(X, VALUES), X, VALUES, [2.0, 2.0], cv=cv, scoring="r2")
-    assert tuned.scores[0] == pytest.approx(tuned.scores[1], rel=1e-9)
-
-
 TWO = {"scoring": ["r2", SQUARES], "cv": 5}
 CONSTANT = {"scoring": "explained_variance"}
 REFUSED = {
