@@ -57,11 +57,14 @@ def test_the_default_score_is_minus_the_held_out_loss():
     weights = {"sample_weight": 1.0 * (X[:, 0] > 0.0)}
     model = LogisticRegression(**TIGHT).fit(X, LABELS)
     tuned = acv.approx_tune(model, X, LABELS, [*GRID, 1e-200], method="exact", params=weights)
-    settings = {"scoring": "neg_log_loss", "method": "exact", "params": weights}
-    settings["cv"] = LeaveOneOut()
+    settings = {"scoring": "neg_log_loss", "method": "exact", "cv": LeaveOneOut()}
+    settings |= {"params": weights}
     models = [LogisticRegression(C=C, **TIGHT).fit(X, LABELS, **weights) for C in GRID]
     each = [acv.approx_cross_validate(model, X, LABELS, **settings) for model in models]
     assert_allclose(tuned.scores[:-1], [found["test_score"].mean() for found in each], rtol=1e-5)
+    cv = KFold(5, shuffle=True)  # drawn once, for all values
+    tuned = acv.approx_tune(Ridge().fit(X, VALUES), X, VALUES, [2.0, 2.0], cv=cv)
+    assert tuned.scores[0] == pytest.approx(tuned.scores[1], rel=1e-9)
 
 
 TWO = {"scoring": ["r2", SQUARES], "cv": 5}
