@@ -185,6 +185,9 @@ def partition(folds: int | Iterable[np.ndarray], n_rows: int) -> tuple[np.ndarra
     which have one row more. Raises ValueError unless 2 <= k <= n_rows, every row is in exactly one
     fold, and each fold scores all that it leaves out.
     """
+    if hasattr(folds, "split") and hasattr(folds, "get_n_splits"):
+        name = type(folds).__name__
+        raise TypeError(f"folds = {name} of scikit-learn: acv.folds.from_splitter({name}(...), X)")
     if not isinstance(folds, Folds) and not hasattr(folds, "__iter__"):
         k = check_whole("k", folds, 2, n_rows, f" folds of {n_rows} rows")
         rows = np.arange(n_rows)

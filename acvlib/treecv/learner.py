@@ -167,6 +167,10 @@ class PartialFit:
         classifies = base.is_classifier(self.estimator)
         if classifies and self.classes is None:
             raise ValueError("a classifier needs `classes`, all labels: a chunk may lack some")
+        if self.classes is not None and not classifies:
+            raise ValueError(f"{name} does not classify: leave `classes` out")
+        if classifies and (isinstance(self.classes, str) or np.ndim(self.classes) != 1):
+            raise ValueError(f"classes = {self.classes!r:.60} must be a list of all labels")
         if not classifies and not base.is_regressor(self.estimator):
             raise ValueError(
                 f"{name} has no usual loss: give an object with init(), update(state, X, y) and "

@@ -141,11 +141,17 @@ def _steps(learner, fixed, failures, done):
         except Exception as error:
             return error
 
+    def learnt(state: Any, X: Any, y: Any):
+        after = learner.update(state, X, y)
+        if after is None and state is not None:
+            raise TypeError("update returned None: return the state")
+        return after
+
     def update(states: Any, at: int, _: Any, X: Any, y: Any, rows: Any, start: int, stop: int):
         part = rows[start:stop]
         if fixed and part[-1] - part[0] == len(part) - 1:
             part = slice(part[0], part[-1] + 1)  # a view, which reads no more of a file than it has
-        states[at] = attempt(learner.update, states[at], X[part], None if y is None else y[part])
+        states[at] = attempt(learnt, states[at], X[part], None if y is None else y[part])
 
     def fork(states: Any, depth: int):
         states[depth + 1] = attempt(copied, states[depth])
@@ -196,7 +202,9 @@ def follow(
         done = iter(track(range(n_leaves), label, n_leaves) if label else ())
         steps = _steps(learner, seed == FIXED, failures, done)
         constants = None
-        states = [learner.init(), *[None] * height]
+        states = [learner.init(), *[None] * (height + 1)]
+        steps[2](states, 0)
+        states[0] = states.pop(1)  # a copy: the learner may keep what it gave
     rows = np.arange(len(X))
     losses = np.full(len(X), np.nan)
     learnt = 0

@@ -87,6 +87,8 @@ def test_rows_far_outside_the_box_count_in_the_nearest_cell():
         (lambda: learners.histogram([0], [0], 5), "lower"),
         (lambda: learners.PartialFit(SVC()), "SVC has no partial_fit"),
         (lambda: learners.PartialFit(SGDClassifier()), "needs `classes`"),
+        (lambda: learners.PartialFit(SGDClassifier(), "01"), "must be a list of all labels"),
+        (lambda: learners.PartialFit(SGDRegressor(), (0, 1)), "SGDRegressor does not classify"),
         (lambda: learners.PartialFit(MiniBatchKMeans()), "has no usual loss"),
     ],
 )

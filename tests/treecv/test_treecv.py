@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import SGDRegressor
+from sklearn.model_selection import KFold
 
 import acvlib as acv
 from acvlib.treecv import Examples, FoldsFailed, kfold, learners, treecv
@@ -204,6 +205,7 @@ def test_losses_are_counted_by_row_and_by_fold():
     [
         (1, "k = 1 folds of 10 rows"),
         (11, "k = 11 folds of 10 rows"),
+        (KFold(5), r"acv.folds.from_splitter\(KFold\(...\), X\)"),
         ([np.arange(5), np.arange(4, 10)], "row 4 is in 2 folds"),
         ([np.arange(5), np.arange(6, 10)], "row 5 is in 0 folds"),
         (acv.folds.leave_one_out(20), "made for 20 sites"),
@@ -211,7 +213,7 @@ def test_losses_are_counted_by_row_and_by_fold():
     ],
 )
 def test_bad_folds(folds, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         treecv(LEARNERS["pegasos"], table(10), folds)
 
 
@@ -245,6 +247,15 @@ def test_an_exception_names_its_folds_and_the_others_go_on(n_jobs, method):
         np.testing.assert_array_equal(finished, np.arange(8) == 2)  # trained without row 5
 
 
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_a_state_that_the_learner_keeps_is_copied_before_it_learns(method):
+    kept = Recorder()
+    kept.init = lambda state=[]: state  # noqa: B006
+    kept.update = lambda state, X, y: state.extend(X[:, 0].astype(int)) or state
+    method(kept, numbered(12), 4, shuffle=False)
+    assert all(row not in learnt and len(learnt) == 9 for row, learnt in kept.log.items())
+
+
 def test_ctrl_c_is_raised():
     with pytest.raises(KeyboardInterrupt):
         treecv(Failing(testing=5, error=KeyboardInterrupt), numbered(16), 8)
@@ -257,6 +268,7 @@ def test_ctrl_c_is_raised():
         ({"loss": lambda self, state, X, y: 0.5}, r"loss has shape \(\), not \(4,\)"),
         ({"loss": lambda self, state, X, y: X[:, 0] + np.nan}, "loss of row 0 is nan"),
         ({"copy": lambda self, state: state.missing}, "failed: AttributeError"),
+        ({"update": lambda self, state, X, y: state.append(0)}, "update returned None: return"),
     ],
 )
 def test_a_learner_that_does_what_it_must_not_is_told(member, message):
