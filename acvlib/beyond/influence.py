@@ -13,6 +13,7 @@ Source: Broderick, Giordano and Meager (2020); greedily, Kuschnig, Zens and Cres
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -28,6 +29,7 @@ from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..results import AFit
 from ..solvers.newton import newton
+from ..trials import NoFiniteOptimum
 from .any_k import proved, regression
 from .certify.verified import NotCertified
 
@@ -140,7 +142,10 @@ def most_influential(
 
 def _refitted(fit, phi, value, sites):
     """(params without some sites, the change of phi)."""
-    params = exact(fit, Folds([sites])).params[0]
+    try:
+        params = exact(fit, Folds([sites])).params[0]
+    except NoFiniteOptimum as error:
+        raise _no_refit(sites) from error
     return params, float(phi(params)) - value
 
 
@@ -151,19 +156,27 @@ def robustness_interval(
     """How many rows decide the sign of a linear phi(params) of a logistic or Poisson `GLM`.
 
     Returns (the largest number, up to k, of which it is proved that no so many rows or fewer change
-    the sign by leaving; the smallest found, by a greedy search, that do, None if k do not). If they
-    differ by one, the second is the answer. Raises as `most_influential` with certify=True does.
+    the sign by leaving; the smallest found, by a greedy search, that do, None if k do not or leave
+    no refit). If they differ by one, the second is the answer. Raises as `most_influential` with
+    certify=True does.
     """
     value, slope = _slope(phi, fit.params)
     sign = -np.sign(value)
-    search = most_influential(fit, lambda params: sign * phi(params), k, "greedy")
+    path = np.empty(0)
+    for size in range(check_whole("k", k, 1), 0, -1):
+        with suppress(NoFiniteOptimum):  # fewer may leave a refit, and the proof needs none
+            path = most_influential(fit, lambda params: sign * phi(params), size, "greedy").path
+            break
     observed = len(Known.of(fit.model).numbers)
     _check_provable(fit, phi, value, slope, k, observed)
-    flips = np.flatnonzero(search.path >= abs(value))
+    flips = np.flatnonzero(path >= abs(value))
     low, high = 0, int(flips[0]) + 1 if flips.size else k + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if proved(fit, sign * slope, middle, (1.0 - NUDGE) * abs(value))[0] < abs(value):
+        bound = np.inf
+        with suppress(NoFiniteOptimum):  # of some set so large: nothing is proved of them
+            bound, *_ = proved(fit, sign * slope, middle, (1.0 - NUDGE) * abs(value))
+        if bound < abs(value):
             low = middle
         else:
             high = middle
@@ -204,10 +217,15 @@ def _greedy(derivatives, fit, phi, k, observed):
         weights[sites[-1]] = 0.0
         refit = newton(derivatives, params, Folds([sites]), TOLERANCE)
         if not refit.converged[0]:
-            raise ValueError(f"no refit without sites {sites}: choose fewer than {len(sites)}")
+            raise _no_refit(sites)
         params = refit.params[0]
         path.append(float(phi(params)) - float(phi(fit.params)))
     return np.array(sites), linear, np.array(path)
+
+
+def _no_refit(sites):
+    fewer = f"choose k <= {len(sites) - 1}" if len(sites) > 1 else "add a penalty"
+    return NoFiniteOptimum(f"no refit without sites {np.sort(sites).tolist()}: {fewer}")
 
 
 def _slope(phi, params):

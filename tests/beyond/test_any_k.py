@@ -128,6 +128,8 @@ def test_robustness_interval_holds_what_exhaustion_says():
         assert not (flips and k <= proved)
         assert flips or found is None or k < found
     assert found is None or proved < found
+    with pytest.raises(ValueError, match=r"no refit without sites \[.*choose k <= "):
+        acv.most_influential(fit, phi, 13)
 
 
 def test_what_cannot_be_proved_is_refused():

@@ -109,18 +109,12 @@ def test_what_is_shaded_are_the_sites(name, ax):
     hold(check, 10, folds=st.lists(one, min_size=1, max_size=2))
 
 
-@cases("result_works", ["plots.series"], "labelled")
-def test_no_label_is_made_up(name, ax):
-    acv.plots.series(ax, np.arange(9.0), np.arange(9.0), [np.arange(3)])
-    assert ax.get_ylabel() == ""
-
-
 @cases("result_works", ["plots.series"], "lined up")
 def test_values_are_drawn_at_their_time_and_what_is_no_site_is_refused(name, ax):
     t = pd.Series(pd.period_range("2020", periods=9))
     acv.plots.series(ax, t, pd.Series(np.arange(9.0))[::-1], [[3]])
     assert list(ax.lines[0].get_ydata()) == list(range(9))
-    assert ax.patches[0].get_x() % 1.0 == 0.5
+    assert (ax.patches[0].get_x() % 1.0, ax.get_ylabel()) == (0.5, "")
     for sites in (np.arange(9) > 5, [-1], [9], [3.5]):
         with pytest.raises(ValueError, match="fold 0"):
             acv.plots.series(ax, t, np.arange(9.0), [sites])
