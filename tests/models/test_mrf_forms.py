@@ -22,6 +22,7 @@ COUNTS = np.array([1, 9, 12, 2, 0, 8, 3])
 EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (4, 3), (5, 4)])
 PARAMS = np.log([2.0, 8.0])
 NAMES = list("qwertyu")
+TWICE = ["q", *NAMES[:6]]
 ALL = np.arange(7)
 
 
@@ -104,6 +105,7 @@ def test_nodes_are_sites_by_their_names():
         (COUNTS, network(np.append(EDGES, [[6, 6]], 0)), "joins a site to itself"),
         (pd.Series(COUNTS, [0, 0, *range(2, 7)]), network(), "the index of counts differs"),
         (COUNTS, dense() * 0.5, "entries are 0 or 1; found 0.5: one coupling"),
+        (pd.Series(COUNTS, TWICE), pd.DataFrame(dense(), TWICE, TWICE), "2 sites are named 'q'"),
         (COUNTS, pd.DataFrame(dense(), NAMES, NAMES[::-1]), "the same sites; got rows"),
     ],
 )

@@ -3,6 +3,7 @@
 Names of sites are the nodes of a networkx graph or the index of a frame.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -77,9 +78,16 @@ def names_of(graph: Any) -> list | None:
 def _places_of(names, labels, n_sites):
     """The site of each node; of a graph or of data without names, those are places."""
     if names is not None and labels is not None:
+        for what, given in {"the graph": names, "the data": labels}.items():
+            name, times = Counter(given).most_common(1)[0]
+            if times > 1:
+                raise ValueError(
+                    f"{what}: {times} sites are named {name!r}. Give each a name of its own, or "
+                    "pass edges by places (m, 2), and data by .to_numpy()"
+                )
         site = {label: place for place, label in enumerate(labels)}
         strange = [name for name in names if name not in site]
-        if strange or not len(set(names)) == len(site) == len(labels):
+        if strange:
             lost = list(site.keys() - set(names))
             differ = f"nodes without data: {strange[:3]}, data without a node: {lost[:3]}"
             raise ValueError(f"the graph and the data must name each site once; {differ}")
