@@ -30,7 +30,6 @@ def test_forms_of_the_same_folds_are_the_same_in_their_order(form):
 BAD = {  # what else is refused is in tests/attack; here is what is said
     "labels in a list": ([0, 1, 1, 0], "labels == a"),
     "masks": ([MASK, ~MASK], r"np\.flatnonzero\(mask\)"),
-    "ragged": ([([0, 1], [2])], r"folds\.from_splitter"),
     "masked": ([np.ma.array([0, 1], mask=[False, True])], r"\.compressed\(\)"),
     "labels of pandas": (pd.DataFrame({"g": [1, 1]}).groupby("g").groups.values(), "is an Index"),
     "missing site": ([[0], [0, 5]], "fold 1 holds site 5, which is missing"),

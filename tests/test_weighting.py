@@ -23,10 +23,6 @@ def test_proposition_3_schemes_agree_when_the_future_or_nothing_is_left_out(star
 
 
 def test_a_label_has_at_most_all_of_its_weight_and_is_one():
-    for weight, label, wrong in (
-        (2.0, 0, "weight 2.0"),
-        (-1.0, 0, "weight -1"),
-        (1.0, -1, "label"),
-    ):
-        with pytest.raises(ValueError, match=f"{wrong}.* of site 0 is (not from|outside)"):
+    for weight, label in ((2.0, 0), (-1.0, 0), (1.0, -1)):
+        with pytest.raises(ValueError, match="of site 0 is (not from 0 to 1|outside)"):
             weighting.hide_labels(np.array([weight]), np.array([label]), 2)

@@ -128,8 +128,9 @@ def test_robustness_interval_holds_what_exhaustion_says():
         assert not (flips and k <= proved)
         assert flips or found is None or k < found
     assert found is None or proved < found
-    with pytest.raises(ValueError, match=r"no refit without sites \[.*choose k <= "):
-        acv.most_influential(fit, phi, 13)
+    bare = acv.fit(GLM(np.arange(6.0)[:, None], np.array([0.0, 0, 1, 0, 1, 1])))
+    with pytest.raises(ValueError, match=r"no refit without sites \[[23]\]: add a penalty"):
+        acv.most_influential(bare, lambda p: p[0], 1)
 
 
 def test_what_cannot_be_proved_is_refused():
