@@ -3,12 +3,14 @@
 An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 in place of F.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from autograd import grad, jacobian
-from autograd.core import make_vjp
+from autograd.core import make_vjp, primitive_jvps, primitive_vjps
+from autograd.extend import defjvp
 
 from .checks import one_line
 from .declared import declared
@@ -27,6 +29,7 @@ from .solvers.krylov import HessianOperator, KrylovFolds
 
 SHARE = 1e-3  # of a move, by which held-out losses are differenced
 REACHED = 1e-8  # of the largest singular value of J, with rows of length 1; less is rounding
+GAMMA = ("gamma", "gammaln", "rgamma", "psi", "digamma")
 
 
 class Derivatives:
@@ -218,7 +221,21 @@ class Derivatives:
 @declared
 def derivatives_of(model: AModel) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
+    _push_gamma_forward()
     return getattr(model, "derivatives", None) or Derivatives(model)
+
+
+def _push_gamma_forward():
+    """Give autograd's gamma functions the forward mode that they lack, where a model uses them.
+
+    The slope of a function of one number is the same in both modes.
+    """
+    special = sys.modules.get("autograd.scipy.special")  # loads all of scipy.stats: not from here
+    for name in GAMMA if special else ():
+        function = getattr(special, name)
+        if function not in primitive_jvps:
+            back = primitive_vjps[function]
+            defjvp(function, lambda g, ans, x, back=back: back((0,), ans, (x,), {})(g)[0])
 
 
 def at(params: np.ndarray, rows: Any) -> np.ndarray:

@@ -3,6 +3,9 @@
 import joblib
 import numpy as np
 import pytest
+from autograd import elementwise_grad
+from autograd.differential_operators import make_jvp
+from autograd.scipy import special
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Instruments, Ridge
 
@@ -49,3 +52,11 @@ def test_a_users_class_gets_the_optional_members_that_it_lacks():
     holes.convex = True
     assert derivatives_of(holes).defaults.convex
     assert_allclose(kept_share(holes, Folds([np.array([1, 2])])), [0.9], rtol=1e-15)
+
+
+def test_gamma_functions_have_the_forward_mode_that_emissions_of_users_need():
+    derivatives_of(RIDGE)
+    for name in ("gammaln", "psi", "digamma", "gamma", "rgamma"):
+        function = getattr(special, name)
+        slope = make_jvp(function)(np.array([1.5, 3.0]))(np.array([1.0, 2.0]))[1]
+        assert_allclose(slope, elementwise_grad(function)(np.array([1.5, 3.0])) * [1.0, 2.0])
