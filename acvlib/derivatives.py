@@ -29,6 +29,7 @@ from .solvers.krylov import HessianOperator, KrylovFolds
 
 SHARE = 1e-3  # of a move, by which held-out losses are differenced
 REACHED = 1e-8  # of the largest singular value of J, with rows of length 1; less is rounding
+ALIKE = 1e-8  # relative difference of numbers that are the same but for rounding
 GAMMA = ("gamma", "gammaln", "rgamma", "psi", "digamma")
 
 
@@ -236,6 +237,21 @@ def _push_gamma_forward():
         if function not in primitive_jvps:
             back = primitive_vjps[function]
             defjvp(function, lambda g, ans, x, back=back: back((0,), ans, (x,), {})(g)[0])
+
+
+def check_weights_read(name: str, slopes: np.ndarray, sites: np.ndarray) -> None:
+    """Raise ValueError unless derivatives by weights (n, n_sites), each row of something else or at
+    another point, show that the weight of each of these sites is read, and not only their sum.
+    """
+    slopes = np.nan_to_num(slopes[:, sites])
+    remedy = "multiply the term of each site by its weight"
+    unread = ~slopes.any(axis=0)
+    if unread.any():
+        shown = f"{unread.sum()} sites, such as {sites[unread][:3]}"
+        raise ValueError(f"{name} ignores the weights of {shown}: {remedy}")
+    sizes = abs(slopes).max(axis=1, keepdims=True)
+    if len(sites) > 1 and (abs(slopes - slopes[:, :1]) <= ALIKE * sizes).all():
+        raise ValueError(f"{name} reads nothing but the sum of the weights: {remedy}")
 
 
 def at(params: np.ndarray, rows: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from .declared import Positive, Real, Rng, Whole, declared
-from .derivatives import Derivatives, derivatives_of
+from .derivatives import Derivatives, check_weights_read, derivatives_of
 from .folds import leave_one_out
 from .folds import weights as weights_without
 from .folds.folds import Known
@@ -69,7 +69,8 @@ def check_model(
 
     Raises
     ------
-    ValueError : names the errors above `tolerance`, nan and inf among them
+    ValueError : names the errors above `tolerance`, nan and inf among them; or sites whose weights
+        nothing depends on
     """
     derivatives = derivatives_of(model)
     start = model.initial_params(np.random.default_rng(0))
@@ -87,7 +88,10 @@ def check_model(
         errors = _differences(derivatives, params, inside, along, sideways)
         at_corner = _differences(derivatives, params, corner, along, inwards, one_sided=True)
         chosen = rng.permutation(len(observed))[:SINGLE_SITES]
+        near = [params + step * along for step in (0.0, 1e-3, 0.1)]  # a slope may be 0 at a point
+        slopes = np.vstack([derivatives.cross_matrix(point, inside) for point in near])
         single = derivatives.fold_gradients(params, leave_one_out(model)[chosen])
+    check_weights_read("residual" if derivatives.is_equation else "objective", slopes, observed)
     finite = all(np.isfinite(part).all() for part in single)
     errors["corner"] = max(*at_corner.values(), 0.0 if finite else float("inf"))
     if without is not None:

@@ -51,6 +51,22 @@ def test_weights_that_are_not_smooth_at_zero_are_found(kind, rng):
         acv.check_model(model, POINT, rng)
 
 
+@pytest.mark.parametrize(
+    ("seen", "message"),
+    [
+        (lambda w: np.ones(60), "ignores the weights of 60 sites"),
+        (lambda w: anp.append(w[:-1], 1.0), r"weights of 1 sites, such as \[59\]: multiply"),
+        (lambda w: anp.sum(w) * np.ones(60), "nothing but the sum of the weights: multiply"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Output seems independent")
+def test_weights_that_are_unread_are_named(seen, message, rng):
+    model = Logistic(rng.normal(size=(60, 3)), np.sign(rng.normal(size=60)))
+    model.objective = lambda p, w: Logistic.objective(model, p, seen(w))
+    with pytest.raises(ValueError, match="objective .*" + message):
+        acv.check_model(model, POINT, rng)
+
+
 def test_estimating_equations_are_checked_by_their_residual(rng):
     x = rng.normal(size=(60, 2))
     y = np.exp(x @ [1.0, -1.0] / 4) + 0.3 * rng.normal(size=60)

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from ..derivatives import ALIKE as SAME
+from ..derivatives import check_weights_read
+
 STEP = 1e-5  # of the differences
 WRONG = 1e-3  # relative error of a derivative that is no rounding
 ROUNDING = 1e-10  # of values that are differenced
-SAME = 1e-8  # relative difference of numbers that are the same but for rounding
 NOT_SMOOTH = (
     "loss is not twice differentiable (stop_gradient or detach, abs, relu, max, rounding, sorting)"
 )
@@ -69,15 +71,7 @@ def _check_derivatives(model, start, ones, observed):
     far = rng.standard_normal((16, len(start))) * (1.0 + abs(start))
     far *= np.geomspace(0.0001, 10.0, 16)[:, None]  # a site may cost nothing at the start alone
     (terms,) = rows("terms", start + far, repeated(16, ones))
-    unread = observed & ~np.nan_to_num(terms).any(axis=0)
-    if unread.any():
-        raise ValueError(
-            f"loss ignores the weights of {unread.sum()} sites, such as "
-            f"{np.flatnonzero(unread)[:3]}: multiply the term of each site by its weight"
-        )
-    seen = terms[:, observed]
-    if seen.shape[1] > 1 and (np.ptp(seen, axis=1) <= SAME * abs(seen).max(axis=1)).all():
-        raise ValueError("loss reads only a sum of weights: multiply each site's term by its own")
+    check_weights_read("loss", terms, np.flatnonzero(observed))
     hessian = rows("hessian", start[None], ones[None])[0][0]
     if not hessian.any():
         raise ValueError(f"{NOT_SMOOTH}: its second derivative is 0")

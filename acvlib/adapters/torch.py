@@ -66,7 +66,11 @@ class Torch:
     def described(self, function: Any, *arrays: Any) -> Any:
         """(shape, dtype, the narrow types of its steps if any) of a function's result."""
         with Narrow() as steps:
-            out = function(*map(torch.tensor, arrays))
+            try:
+                out = function(*map(torch.tensor, arrays))
+            except ValueError as error:  # of torch itself, by batches of one site
+                remedy = "a network that learns from its batches must be set to .eval()"
+                raise ValueError(f"a function fails at start: {error}: {remedy}") from error
         if not isinstance(out, torch.Tensor):
             return type(out).__name__, None, None
         return tuple(out.shape), str(out.dtype).removeprefix("torch."), steps.narrow

@@ -158,7 +158,7 @@ BAD_IN_JAX = {
     "computes with float32.*enable_x64": lambda p, w: smooth(p, w) + NARROW_DATA @ p,
     r"loss returns shape \(40,\), must be \(\), one number": lambda p, w: w * p.sum(),
     "ignores the weights": lambda p, w: smooth(p, jax.lax.stop_gradient(w)),
-    "reads only a sum of weights": lambda p, w: smooth(p, np.ones(N)) / w.sum(),
+    "nothing but the sum of the weights": lambda p, w: smooth(p, np.ones(N)) / w.sum(),
     "second derivative is 0": lambda p, w: jnp.sum(w * jax.nn.relu(1 - X @ p)),
     "not twice differentiable": lambda p, w: (
         smooth(p, w) + jnp.sum(w * jax.lax.stop_gradient(X @ p) * (X @ p))
