@@ -91,8 +91,7 @@ def test_picking_selecting_and_weighting_keep_each_fold_together(data):
 
 def test_folds_index_and_iterate_as_a_list_of_arrays():
     whole = Folds(TWO, [[3], [0, 4]], labels=["b", "a"])
-    assert (whole + whole)[2:].same_as(whole)
-    assert whole[pd.Series([True, False], ["a", "b"])].labels == ["a"]
+    assert (whole + whole[pd.Series([True, False], ["a", "b"])])[1:].labels.tolist() == ["a", "a"]
     assert len(whole) == 2
     assert all(map(np.array_equal, whole, whole.omitted))
     for rows in (slice(1, None), [1], np.array([False, True])):
