@@ -37,7 +37,7 @@ RUNGS = {
 }
 
 
-def series(ax: Any, time: np.ndarray, values: np.ndarray, folds: Iterable) -> Any:
+def series(ax: Any, time: Any, values: Any, folds: Iterable) -> Any:
     """Plot a series in time with the sites of the folds shaded; nan, or masked, leaves a gap.
 
     A shade ends half way to the next site that is not left out. folds: none, or such as methods
