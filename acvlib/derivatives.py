@@ -12,7 +12,7 @@ from autograd import grad, jacobian
 from autograd.core import make_vjp, primitive_jvps, primitive_vjps
 from autograd.extend import defjvp
 
-from .checks import one_line
+from .checks import check_whole, one_line
 from .declared import declared
 from .folds import WHOLE, Folds
 from .model import AModel, Refits, with_defaults
@@ -57,9 +57,10 @@ class Derivatives:
     ) -> tuple[float, np.ndarray]:
         """(F, dF/dparams (D,)) at weights (n_sites,); of an equation (|r|^2 / 2, r)."""
         if self.is_equation:
-            residual = np.asarray(self.model.residual(params, weights))
+            residual = self._gradient(params, weights)
             return 0.5 * float(residual @ residual), residual
         vjp, value = make_vjp(lambda p: self.model.objective(p, weights), params)
+        _check_shape("objective", value, (), "one number: sum over the sites")
         return float(value), vjp(1.0)
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
@@ -204,14 +205,19 @@ class Derivatives:
     def _gradient(self, params, weights):
         """dF/dparams or the residual (D,), which autograd differentiates."""
         if self.is_equation:
-            return self.model.residual(params, weights)
+            residual = self.model.residual(params, weights)
+            each = "one number for each parameter, an array of autograd.numpy"
+            _check_shape("residual", residual, params.shape, each)
+            return residual
         return grad(self.model.objective)(params, weights)
 
     def _fold_heldout(self, params, fold):
         loss = self.model.heldout_loss
         unchecked = getattr(loss, "unchecked", None)  # what is given was checked at the door
         losses = loss(params, fold) if unchecked is None else unchecked(self.model, params, fold)
-        return np.asarray(losses)
+        losses = np.asarray(losses)
+        _check_shape("heldout_loss", losses, fold.shape, "one loss for each site of the fold")
+        return losses
 
     def _without(self, fold):
         weights = np.ones(self.n_sites)
@@ -223,7 +229,21 @@ class Derivatives:
 def derivatives_of(model: AModel) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
     _push_gamma_forward()
-    return getattr(model, "derivatives", None) or Derivatives(model)
+    own = getattr(model, "derivatives", None)
+    if own:
+        return own
+    if not hasattr(model, "objective") and not hasattr(model, "residual"):
+        name = type(model).__name__
+        raise TypeError(f"{name} has no objective (acv.Model), or residual (EstimatingEquation)")
+    check_whole("n_sites", model.n_sites, 1)
+    return Derivatives(model)
+
+
+def _check_shape(name, value, wanted, each):
+    plain = () if isinstance(value, int | float) else type(value).__name__
+    shape = getattr(value, "shape", plain)
+    if shape != wanted:
+        raise ValueError(f"{name} returns shape {shape}, must be {wanted}, {each}")
 
 
 def _push_gamma_forward():

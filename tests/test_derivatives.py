@@ -9,6 +9,7 @@ from autograd.scipy import special
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Instruments, Ridge
 
+import acvlib as acv
 from acvlib.derivatives import derivatives_of, kept_share
 from acvlib.folds import Folds
 
@@ -60,3 +61,26 @@ def test_gamma_functions_have_the_forward_mode_that_emissions_of_users_need():
         function = getattr(special, name)
         slope = make_jvp(function)(np.array([1.5, 3.0]))(np.array([1.0, 2.0]))[1]
         assert_allclose(slope, elementwise_grad(function)(np.array([1.5, 3.0])) * [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("model", "member", "message"),
+    [
+        (Ridge, {"objective": lambda self, p, w: w * p[0]}, r"objective returns shape \(30,\), m"),
+        (
+            Ridge,
+            {"heldout_loss": lambda self, p, fold: p[0]},
+            r"heldout_loss returns shape \(\), m",
+        ),
+        (Ridge, {"n_sites": property(lambda self: 30.0, print)}, "n_sites = 30.0: must be a whole"),
+        (
+            Instruments,
+            {"residual": lambda self, p, w: [p[0]]},
+            r"shape list, must be \(3,\), one num",
+        ),
+    ],
+)
+def test_outputs_of_a_users_model_that_have_another_shape_are_named(model, member, message):
+    wrong = type("Mine", (model,), member)(*[U, X, Y][model is Ridge :])
+    with pytest.raises(ValueError, match=message):
+        acv.exact(acv.fit(wrong), FOLDS)
