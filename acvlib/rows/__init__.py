@@ -52,7 +52,8 @@ class Examples(ArrayExamples):
 
         Raises
         ------
-        ValueError : a column that is no number (text, categories, times), or has missing values
+        ValueError : a column that is no number (text, categories, times), or has missing values;
+            files of a folder with different columns; a Series beside rows of other names
         """
         check_whole("memory", memory, 0)
         target = in_order_of(getattr(source, "index", None), "target", target)
@@ -66,6 +67,9 @@ def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -
     dataset = _dataset(source)
     label = [str(target)] if isinstance(target, str | int) else []
     names = _features(dataset.schema, label, features)
+    _check_files(dataset, [*names, *label], features is None)
+    if hasattr(target, "index") and not hasattr(source, "index"):
+        target = _by_index(target, _index_of(dataset))
     batches = dataset.to_batches(
         columns=[*names, *label],
         batch_size=max(1, BATCH // len(names)),
@@ -106,6 +110,7 @@ def _read_npy(path, target, features, most):
     elif isinstance(target, str | int):
         raise ValueError(f"target = {target!r}: of a .npy file, give another .npy, or an array")
     X = np.load(path, mmap_mode="r")
+    target = _by_index(target, None)
     if X.ndim != 2:
         raise ValueError(f"{path} has shape {X.shape}: it must be (rows, features)")
     if X.dtype == float and X.flags.c_contiguous and X.nbytes > most:
@@ -143,6 +148,46 @@ def _dataset(source):
         if _is_number(field.type):
             schema = schema.set(number, field.with_type(double))
     return arrow.dataset(files, format=kind, partitioning="hive", schema=schema)
+
+
+def _check_files(dataset, columns, every):
+    """Raise ValueError unless each file has these columns, as numbers; `every`: and no others."""
+    first = None
+    for part in dataset.get_fragments():
+        schema = part.physical_schema
+        first = first or schema
+        file = Path(getattr(part, "path", "")).name
+        differ = set(schema.names) ^ set(first.names)
+        for name in sorted(differ if every else differ & set(columns)):
+            lacking = "lacks" if name in first.names else "alone has"
+            raise ValueError(f"{file} {lacking} column {name!r}: write the files alike")
+        for name in [name for name in columns if name in first.names]:
+            kind = schema.field(name).type
+            if not _is_number(kind):
+                raise ValueError(f"column {name!r} is {kind} in {file}: make numbers of it there")
+
+
+def _by_index(target, index):
+    """Values of a Series in the order of the rows of an index; one without, in their own."""
+    names = getattr(target, "index", None)
+    if hasattr(names, "equals") and index is None and list(names) != list(range(len(names))):
+        raise ValueError("target is named by an index, the rows are not: pass its .to_numpy()")
+    return in_order_of(index, "target", target)
+
+
+def _index_of(dataset):
+    """The pandas index that files or a table were written with; None where there is none."""
+    pandas = require("pandas", extra="tables")
+    found = []
+    for part in dataset.get_fragments():
+        columns = (part.physical_schema.pandas_metadata or {}).get("index_columns", [])
+        if len(columns) != 1:
+            return None
+        if isinstance(columns[0], dict):
+            found += range(*(columns[0][name] for name in ("start", "stop", "step")))
+        else:
+            found += part.to_table(columns=columns).column(0).to_pylist()
+    return pandas.Index(found)
 
 
 def _is_number(kind):

@@ -111,13 +111,25 @@ def test_a_frame_may_have_its_targets_beside_it():
         Examples.of(FRAME, FRAME["label"].set_axis(np.arange(300) + 1))
 
 
+def test_a_series_beside_a_file_goes_by_the_index_that_is_stored(tmp_path):
+    names = FRAME[["a", "b"]].set_axis([str(i) for i in range(300)])
+    names.to_parquet(tmp_path / "rows.parquet")
+    target = pandas.Series(Y, names.index).sample(frac=1.0, random_state=0)
+    np.testing.assert_array_equal(Examples.of(tmp_path / "rows.parquet", target).y, Y)
+    with pytest.raises(ValueError, match="named by an index, the rows are not: .* .to_numpy"):
+        Examples.of(npy(tmp_path), target)
+
+
 def test_files_of_a_folder_may_differ_in_types(tmp_path):
     """Whole numbers in the first file, halves in the next; words nowhere."""
     for number, values in enumerate(([1, 2], [0.5, 1.5], [True, False])):
         pandas.DataFrame({"a": values}).to_parquet(tmp_path / f"{number}.parquet")
     assert Examples.of(tmp_path).X[:, 0].tolist() == [1.0, 2.0, 0.5, 1.5, 1.0, 0.0]
     pandas.DataFrame({"a": ["x"]}).to_parquet(tmp_path / "4.parquet")
-    with pytest.raises(ValueError, match="'x' as a scalar of type double"):
+    with pytest.raises(ValueError, match=r"column 'a' is (large_)?string in 4.parquet"):
+        Examples.of(tmp_path)
+    pandas.DataFrame({"a": [1], "b": [1]}).to_parquet(tmp_path / "4.parquet")
+    with pytest.raises(ValueError, match="4.parquet alone has column 'b'"):
         Examples.of(tmp_path)
 
 
