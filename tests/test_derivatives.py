@@ -3,7 +3,6 @@
 import joblib
 import numpy as np
 import pytest
-from autograd import elementwise_grad
 from autograd.differential_operators import make_jvp
 from autograd.scipy import special
 from numpy.testing import assert_allclose, assert_array_equal
@@ -55,32 +54,14 @@ def test_a_users_class_gets_the_optional_members_that_it_lacks():
     assert_allclose(kept_share(holes, Folds([np.array([1, 2])])), [0.9], rtol=1e-15)
 
 
-def test_gamma_functions_have_the_forward_mode_that_emissions_of_users_need():
+def test_gammaln_has_a_forward_mode_for_emissions_of_users():
     derivatives_of(RIDGE)
-    for name in ("gammaln", "psi", "digamma", "gamma", "rgamma"):
-        function = getattr(special, name)
-        slope = make_jvp(function)(np.array([1.5, 3.0]))(np.array([1.0, 2.0]))[1]
-        assert_allclose(slope, elementwise_grad(function)(np.array([1.5, 3.0])) * [1.0, 2.0])
+    assert make_jvp(special.gammaln)(3.0)(2.0)[1] == 2.0 * special.psi(3.0)
 
 
-@pytest.mark.parametrize(
-    ("model", "member", "message"),
-    [
-        (Ridge, {"objective": lambda self, p, w: w * p[0]}, r"objective returns shape \(30,\), m"),
-        (
-            Ridge,
-            {"heldout_loss": lambda self, p, fold: p[0]},
-            r"heldout_loss returns shape \(\), m",
-        ),
-        (Ridge, {"n_sites": property(lambda self: 30.0, print)}, "n_sites = 30.0: must be a whole"),
-        (
-            Instruments,
-            {"residual": lambda self, p, w: [p[0]]},
-            r"shape list, must be \(3,\), one num",
-        ),
-    ],
-)
-def test_outputs_of_a_users_model_that_have_another_shape_are_named(model, member, message):
-    wrong = type("Mine", (model,), member)(*[U, X, Y][model is Ridge :])
-    with pytest.raises(ValueError, match=message):
-        acv.exact(acv.fit(wrong), FOLDS)
+@pytest.mark.parametrize("name", ["objective", "heldout_loss", "residual"])
+def test_outputs_of_another_shape_are_named(name):
+    kind = Instruments if name == "residual" else Ridge
+    model = type("Mine", (kind,), {name: lambda self, p, _: p[:2]})(*[U, X, Y][kind is Ridge :])
+    with pytest.raises(ValueError, match=rf"{name} returns shape \(2,\), must be \("):
+        acv.exact(acv.fit(model), FOLDS)

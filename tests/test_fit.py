@@ -79,8 +79,6 @@ def test_an_equation_is_solved_where_no_weight_reaches_it_and_refused_where_none
     fit = acv.fit(Staged(INSTRUMENTS.u, X, Y))
     assert_allclose(fit.params[0], np.log(0.005), rtol=1e-6)
     assert not acv.check_result(acv.exact(fit, acv.folds.k_fold(60, 4))).unreliable.any()
-    off = acv.fit_at(fit.model, fit.params + 0.01 * np.eye(3)[0])
-    assert off.newton_decrement > 0.01 / (1 - np.log(0.005))
     with pytest.raises(ValueError, match="residual ignores the weights of all sites"):
         acv.fit(Staged(INSTRUMENTS.u[:, :1], X[:, :1], Y))
 

@@ -80,7 +80,13 @@ def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -
     n_rows = dataset.count_rows()
     y = np.empty(n_rows) if label else target
     blocks = _blocks(batches, len(names), y)
-    return _gathered(blocks, (n_rows, len(names)), most), y
+    try:
+        return _gathered(blocks, (n_rows, len(names)), most), y
+    except require("pyarrow", extra="parquet").ArrowInvalid as error:
+        schemas = [part.physical_schema for part in dataset.get_fragments()]
+        wide = {n for n in [*names, *label] for each in schemas if _is_wide(each, n)}
+        remedy = "float64 holds none beyond 2^53: leave them out by features=[...]"
+        raise ValueError(f"whole numbers in {sorted(wide)}: {remedy} ({error})") from error
 
 
 def _gathered(blocks, shape, most):
@@ -193,6 +199,10 @@ def _index_of(dataset):
 def _is_number(kind):
     types = require("pyarrow", extra="parquet").types
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
+def _is_wide(schema, name):
+    return name in schema.names and str(schema.field(name).type) in ("int64", "uint64")
 
 
 def _place(file):

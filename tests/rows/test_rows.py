@@ -125,12 +125,11 @@ def test_files_of_a_folder_may_differ_in_types(tmp_path):
     for number, values in enumerate(([1, 2], [0.5, 1.5], [True, False])):
         pandas.DataFrame({"a": values}).to_parquet(tmp_path / f"{number}.parquet")
     assert Examples.of(tmp_path).X[:, 0].tolist() == [1.0, 2.0, 0.5, 1.5, 1.0, 0.0]
-    pandas.DataFrame({"a": ["x"]}).to_parquet(tmp_path / "4.parquet")
-    with pytest.raises(ValueError, match=r"column 'a' is (large_)?string in 4.parquet"):
-        Examples.of(tmp_path)
-    pandas.DataFrame({"a": [1], "b": [1]}).to_parquet(tmp_path / "4.parquet")
-    with pytest.raises(ValueError, match="4.parquet alone has column 'b'"):
-        Examples.of(tmp_path)
+    file = tmp_path / "4.parquet"
+    for other, words in (({"a": ["x"]}, "string in 4.p"), ({"a": [1], "b": [1]}, "4.* has .* 'b'")):
+        pandas.DataFrame(other).to_parquet(file)
+        with pytest.raises(ValueError, match=words):
+            Examples.of(tmp_path)
 
 
 def test_folders_of_keys_are_columns(tmp_path):
@@ -157,14 +156,12 @@ def in_polars(values):
     return polars.DataFrame({"label": Y, "city": values})
 
 
-CATEGORIES = polars.Series(["u"] * 300).cast(polars.Categorical)
 HOLED = np.where(np.arange(300) == 17, np.nan, 1.0)
 
 REFUSED = {
     "text": (lambda: with_column("x"), r"column 'city' is (large_)?string: make numbers of it"),
     "categories": (lambda: with_column(pandas.Categorical(["u", "v"] * 150)), "'city' is dict"),
     "times": (lambda: with_column(pandas.Timestamp("2020-01-01")), "column 'city' is timestamp"),
-    "polars categories": (lambda: in_polars(CATEGORIES), "column 'city' is dictionary"),
     "missing": (lambda: with_column(HOLED), "has missing values, row 17 the first: fill them in"),
     "polars null": (lambda: in_polars([1, None, *[2] * 298]), "missing values, row 1 the first"),
     "infinity": (lambda: with_column(np.where(HOLED == 1.0, 1.0, np.inf)), "not finite in row"),
