@@ -8,6 +8,7 @@ import numpy as np
 
 from ..checks import NotFinite, one_line, require, warn
 from ..declared import Is, OneOf, Real, declared
+from ..folds import Folds
 from ..trials import UnconvergedFit, attempt_each, reasons
 from . import fold_scores
 from .estimators import chosen
@@ -86,6 +87,13 @@ def approx_tune(
     if name is None:
         kind = type(refits.last).__name__
         raise TypeError(f"{kind} has neither C nor alpha: pass a LogisticRegression or a Ridge")
+    seen = refits.model.observed
+    if not seen.all():  # rows of weight 0 choose nothing
+        pairs = zip(refits.folds.omitted, refits.folds.scored, strict=True)
+        pairs = ((omitted[seen[omitted]], scored[seen[scored]]) for omitted, scored in pairs)
+        omitted, scored = zip(*(pair for pair in pairs if pair[1].size), strict=True)
+        refits.folds = Folds(omitted, scored, len(seen))
+        refits.tests = refits.folds.scored
     scores = np.full(len(values), np.nan)
     errors = scores.copy()
     start = refits.start

@@ -54,7 +54,7 @@ def test_tuning_chooses_what_a_grid_search_chooses(name):
 
 @pytest.mark.filterwarnings("ignore:approx_tune. rejected values. 1e-200")
 def test_the_default_score_is_minus_the_held_out_loss():
-    weights = {"sample_weight": 1.0 * (X[:, 0] > 0.0)}
+    weights = {"sample_weight": 1.0 + (X[:, 0] > 0.0)}
     model = LogisticRegression(**TIGHT).fit(X, LABELS)
     tuned = acv.approx_tune(model, X, LABELS, [*GRID, 1e-200], method="exact", params=weights)
     settings = {"scoring": "neg_log_loss", "method": "exact", "cv": LeaveOneOut()}
