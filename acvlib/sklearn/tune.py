@@ -90,9 +90,10 @@ def approx_tune(
     seen = refits.model.observed
     if not seen.all():  # rows of weight 0 choose nothing
         pairs = zip(refits.folds.omitted, refits.folds.scored, strict=True)
-        pairs = ((omitted[seen[omitted]], scored[seen[scored]]) for omitted, scored in pairs)
-        omitted, scored = zip(*(pair for pair in pairs if pair[1].size), strict=True)
-        refits.folds = Folds(omitted, scored, len(seen))
+        kept = [
+            (omit[seen[omit]], score[seen[score]]) for omit, score in pairs if seen[score].any()
+        ]
+        refits.folds = Folds(*zip(*kept, strict=True), len(seen))
         refits.tests = refits.folds.scored
     scores = np.full(len(values), np.nan)
     errors = scores.copy()
