@@ -93,7 +93,8 @@ def approx_tune(
         kept = [
             (omit[seen[omit]], score[seen[score]]) for omit, score in pairs if seen[score].any()
         ]
-        refits.folds = Folds(*zip(*kept, strict=True), len(seen))
+        omitted, scored = ([pair[end] for pair in kept] for end in (0, 1))
+        refits.folds = Folds(omitted, scored, len(seen))
         refits.tests = refits.folds.scored
     scores = np.full(len(values), np.nan)
     errors = scores.copy()
