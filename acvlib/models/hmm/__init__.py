@@ -267,8 +267,8 @@ class HMM(Parameters, Predictions, ModelDefaults):
         """
         inner = getattr(self.emission, "component", self.emission)
         kept = self.kept_in_states
-        set_apart = (self.held, getattr(inner, "fixed", None)) != (None, None)
-        if set_apart or (kept != kept[0]).any():
+        free = self.held is None and getattr(inner, "fixed", None) is None
+        if not free or (kept != kept[0]).any():
             return params
         chain, rows = self.split(params)
         _, theirs = self.split(others)
