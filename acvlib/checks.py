@@ -85,8 +85,12 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
 
 def columns_of(table: Any) -> list | None:
     """The names of the columns of a table, as of pandas, polars and pyarrow; None of an array."""
-    names = getattr(table, "column_names", getattr(table, "columns", None))
-    return list(names) if len(getattr(table, "shape", ())) == 2 and names is not None else None
+    if len(getattr(table, "shape", ())) != 2:
+        return None
+    names = getattr(table, "columns", None)
+    if not hasattr(table, "iloc"):  # of pandas, where any name may be that of a column
+        names = getattr(table, "column_names", names)
+    return None if names is None else list(names)
 
 
 def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
@@ -97,10 +101,10 @@ def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
     names = columns_of(table)
     if columns is None or names is None or names == columns:
         return table
-    if sorted(map(str, names)) != sorted(map(str, columns)) or len(set(names)) < len(names):
+    if set(names) != set(columns) or not len(set(names)) == len(names) == len(columns):
         places = "if they stand at the same places, pass .to_numpy()"
         raise ValueError(f"{name} has columns {names}, the first {columns}: {places}")
-    return table.select(columns) if hasattr(table, "select") else table[columns]
+    return table[columns] if hasattr(table, "iloc") else table.select(columns)
 
 
 class Tables(tuple):

@@ -149,8 +149,9 @@ def _influences(fit: Any, scored: np.ndarray) -> Influences:
 def sample_weights(model: Any) -> np.ndarray:
     """How often each site of a model counts in its fit, (n_sites,)."""
     weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
-    if weights.size not in (1, model.n_sites):  # of sentences, whose tokens are the sites
-        weights = weights[model.tokens.sentence_of]
+    if weights.shape not in ((), (model.n_sites,)):  # as of sentences, whose tokens are the sites
+        tokens = getattr(model, "tokens", None)
+        weights = 1.0 if tokens is None else weights[tokens.sentence_of]
     return np.ones(model.n_sites) * weights
 
 
@@ -206,9 +207,15 @@ def data_difference(a: Any, b: Any) -> str:
     seen = [Known.of(model).observed for model in (a, b)]
     if not np.array_equal(seen[0], seen[1]):
         return f"not the same sites are observed ({seen[0].sum()} and {seen[1].sum()})"
-    (name, ours), (other, theirs) = (_outcomes(model) for model in (a, b))
-    if name and other and not np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"):
-        return f"their {name} are not equal" if name == other else f"{name} are not {other}"
+    ours, theirs = (_outcomes(model) for model in (a, b))
+    shared = ours.keys() & theirs.keys()
+    for name in shared:
+        if ours[name][1] != theirs[name][1] or not _alike(ours[name][0], theirs[name][0]):
+            return f"their {name} are not equal"
+    if ours and theirs and not shared:
+        (name, (numbers, _)), (other, (others, _)) = (next(iter(o.items())) for o in (ours, theirs))
+        if not _alike(numbers, others):
+            return f"{name} are not {other}"
     scored = [_scored(model) for model in (a, b)]
     if scored[0] is not None and scored[1] is not None and not np.array_equal(*scored):
         numbers = " and ".join(str(mask.sum()) for mask in scored)
@@ -227,19 +234,22 @@ def _scored(model):
 
 
 def _outcomes(model):
-    """(their name, all numbers or labels end to end, nan where missing), or of none ("", ())."""
-    name = next((name for name in OUTCOMES if getattr(model, name, None) is not None), "")
-    if not name:
-        return name, np.empty(0)
-    values = getattr(model, name)
-    if name == "sequences":
-        channels = getattr(model, "n_channels", None)
-        values = [sequence[:, :channels] for sequence in values]
-    parts = values if isinstance(values, tuple | list) else [values]
-    joined = np.concatenate([np.ravel(part) for part in parts])
-    if joined.dtype.kind not in "biuf":
-        return name, joined
-    joined = joined.astype(float)
-    if name == "counts":
-        joined[~Known.of(model).observed] = np.nan
-    return name, joined
+    """{name: (all numbers or labels end to end, nan where missing; the size of each part)}."""
+    found = {}
+    for name in OUTCOMES:
+        values = getattr(model, name, None)
+        if values is None:
+            continue
+        if name == "sequences":
+            channels = getattr(model, "n_channels", None)
+            values = [sequence[:, :channels] for sequence in values]
+        parts = values if isinstance(values, tuple | list) else [values]
+        joined = np.concatenate([np.empty(0), *map(np.ravel, parts)])
+        if name == "counts":
+            joined[~Known.of(model).observed] = np.nan
+        found[name] = joined, [np.size(part) for part in parts]
+    return found
+
+
+def _alike(a, b):
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")

@@ -149,7 +149,10 @@ def _minus_log_likelihood(fit):
         return fit.objective + float(model.log_prior(fit.params))
     if hasattr(model, "log_partition"):  # that of a field's states, which F leaves out
         return fit.objective + model.log_partition()
-    _, ridge = fit.derivatives.value_and_gradient(fit.params, np.zeros(model.n_sites))
+    ridge = fit.derivatives.prior_gradients(fit.params[None])
+    if ridge is None:
+        with np.errstate(all="ignore"):  # a mean over sites, without any, is nan: no likelihood
+            _, ridge = fit.derivatives.value_and_gradient(fit.params, np.zeros(model.n_sites))
     is_plain = not (np.any(ridge) or getattr(model, "site_penalty", 0.0))
     is_density = getattr(getattr(model, "family", None), "name", "") != "poisson rate"
     return fit.objective if is_plain and is_density else np.nan

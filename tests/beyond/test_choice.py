@@ -60,6 +60,8 @@ def test_criteria_count_what_is_there_and_of_a_field_its_normaliser():
     field = acv.models.HiddenMRF(counts, edges, 0.3, n_states=1)
     of_rate = GLM(np.ones((60, 1)), counts, "poisson", intercept=False)
     named = {"field": field, "rate": of_rate, "own": GLM(X, counts, "poisson", site_penalty=0.1)}
+    balanced = GLM(X, counts % 2, "multinomial", penalty=1.0, balanced=True)
+    assert acv.choose({"balanced": balanced}, ROWS).table.aic.isna().all()
     table = acv.choose(named, ROWS).table
     assert_allclose(table.aic["field"], table.aic["rate"])
     assert np.isnan(table.aic["own"])

@@ -80,12 +80,11 @@ def test_models_of_other_outcomes_are_not_compared(name):
     x = list(np.random.default_rng(0).normal(size=(24, 9, 1)))
     orders = [models.AutoRegressiveHMM(x, 1, order) for order in (1, 2)]  # 8 and 7 frames of each
     steps = models.GaussianHMM(data["y"][::-1] + 0.0, 1)  # outcomes of another name
+    whole = np.vstack(x)  # of which sequences are cut at other places
+    cut = [models.GaussianHMM(np.split(whole, range(n, 24 * n, n)), 1) for n in (8, 9)]
     folds = acv.Folds(list(acv.folds.k_fold(24, 3, rng=0)))
-    for built in (
-        {"a": rows, "b": other},
-        dict(zip("ab", orders, strict=True)),
-        {"a": rows, "b": steps},
-    ):
+    for pair in ((rows, other), orders, (rows, steps), cut):
+        built = dict(zip("ab", pair, strict=True))
         if name == "choose":
             assert refused(acv.choose, built, folds)
         else:
