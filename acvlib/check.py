@@ -145,13 +145,11 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
     losses = list(result.losses)
     indefinite = None if result.indefinite is None else result.indefinite.copy()
     refits = _refits(result, rows) if rows.size else None
-    params[rows] = np.nan
-    for row in rows:
-        losses[row] = np.full(len(result.folds.scored[row]), np.nan)
+    params[rows] = np.nan if refits is None else refits.params
+    lost = [np.full(size, np.nan) for size in result.folds.scored.sizes[rows]]
+    for row, refitted in zip(rows, lost if refits is None else refits.losses, strict=True):
+        losses[row] = refitted
     if refits is not None:
-        params[rows] = refits.params
-        for row, refitted in zip(rows, refits.losses, strict=True):
-            losses[row] = refitted
         if indefinite is not None:
             indefinite[rows] = refits.indefinite
         seconds += refits.seconds

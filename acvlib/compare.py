@@ -151,7 +151,7 @@ def sample_weights(model: Any) -> np.ndarray:
     weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
     if weights.shape not in ((), (model.n_sites,)):  # as of sentences, whose tokens are the sites
         tokens = getattr(model, "tokens", None)
-        weights = 1.0 if tokens is None else weights[tokens.sentence_of]
+        weights = np.ones(()) if tokens is None else weights[tokens.sentence_of]
     return np.ones(model.n_sites) * weights
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..derivatives import ALIKE as SAME
-from ..derivatives import check_weights_read
+from ..derivatives import ALIKE, check_weights_read
 
 STEP = 1e-5  # of the differences
 WRONG = 1e-3  # relative error of a derivative that is no rounding
@@ -66,7 +65,7 @@ def _check_derivatives(model, start, ones, observed):
     cross = model.derivatives.cross_matrix(start, ones)
     anew = type(model.derivatives)(model)._rows  # whose functions are read once more
     _, again = anew("value_and_gradient", repeated(2, start), repeated(2, ones))
-    rounding = SAME * (abs(gradient).max() + np.nan_to_num(abs(cross)).sum())
+    rounding = ALIKE * (abs(gradient).max() + np.nan_to_num(abs(cross)).sum())
     if not (abs(again - gradient) <= rounding).all():
         raise ValueError("loss is another function at each call: no random numbers in it")
     far = rng.standard_normal((16, len(start))) * (1.0 + abs(start))
@@ -111,7 +110,7 @@ def _check_heldout(model, start, ones, sites):
     if model.normalised:  # dF/dweight = (term - F) / sum of weights, but for what has no weight
         values, _ = model.derivatives._rows("value_and_gradient", points, weights)
         terms = weights.sum(axis=1)[:, None] * terms + values[:, None]
-    same = np.isclose(terms[:2], terms[2], SAME, SAME * abs(terms[2]).max())
+    same = np.isclose(terms[:2], terms[2], ALIKE, ALIKE * abs(terms[2]).max())
     independent = same[0, ~half].all() and same[1, half].all()
 
     def losses_of(folds: Any):
@@ -123,7 +122,7 @@ def _check_heldout(model, start, ones, sites):
     first, second = (_halves(rng.permutation(sites)) for _ in range(2))
     losses = losses_of(first)
     again = losses_of(second if independent else [fold[::-1] for fold in first])
-    alike = np.isclose(again, losses, SAME, SAME * np.mean(abs(losses)), equal_nan=True)
+    alike = np.isclose(again, losses, ALIKE, ALIKE * np.mean(abs(losses)), equal_nan=True)
     wrong = ~alike.all(axis=0)
     what = "that change with the order of the sites"
     if independent:
@@ -160,9 +159,9 @@ def _of_other_sites(terms, losses, normalised):
         known = np.sort(first / second)
     places = np.searchsorted(known, shares)
     neighbours = known[np.clip([places - 1, places], 0, len(known) - 1)]
-    like = (abs(neighbours - shares) <= SAME * abs(shares)).any(axis=0)
+    like = (abs(neighbours - shares) <= ALIKE * abs(shares)).any(axis=0)
     spread = np.ptp(losses[:, other], axis=1) if len(shares) > 1 else np.inf
-    alike = np.all(spread <= SAME * abs(losses).max())
+    alike = np.all(spread <= ALIKE * abs(losses).max())
     return other & bool(alike or like.sum() > len(shares) / 2)
 
 

@@ -68,7 +68,7 @@ def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -
     label = [str(target)] if isinstance(target, str | int) else []
     names = _features(dataset.schema, label, features)
     _check_files(dataset, [*names, *label], features is None)
-    if hasattr(target, "index") and not hasattr(source, "index"):
+    if hasattr(_names_of(target), "equals") and not hasattr(source, "index"):
         target = _by_index(target, _index_of(dataset))
     batches = dataset.to_batches(
         columns=[*names, *label],
@@ -175,25 +175,31 @@ def _check_files(dataset, columns, every):
 
 def _by_index(target, index):
     """Values of a Series in the order of the rows of an index; one without, in their own."""
-    names = getattr(target, "index", None)
-    if hasattr(names, "equals") and index is None and list(names) != list(range(len(names))):
+    names = _names_of(target)
+    is_named = hasattr(names, "equals") and not np.array_equal(names, np.arange(len(names)))
+    if is_named and index is None:
         raise ValueError("target is named by an index, the rows are not: pass its .to_numpy()")
     return in_order_of(index, "target", target)
+
+
+def _names_of(target):
+    return getattr(target, "index", None)  # of a Series; lists and text have a method of the name
 
 
 def _index_of(dataset):
     """The pandas index that files or a table were written with; None where there is none."""
     pandas = require("pandas", extra="tables")
-    found = []
+    parts = []
     for part in dataset.get_fragments():
         columns = (part.physical_schema.pandas_metadata or {}).get("index_columns", [])
         if len(columns) != 1:
             return None
         if isinstance(columns[0], dict):
-            found += range(*(columns[0][name] for name in ("start", "stop", "step")))
+            ends = (columns[0][name] for name in ("start", "stop", "step"))
+            parts.append(pandas.RangeIndex(*ends))
         else:
-            found += part.to_table(columns=columns).column(0).to_pylist()
-    return pandas.Index(found)
+            parts.append(pandas.Index(part.to_table(columns=columns).column(0).to_pandas()))
+    return parts[0].append(parts[1:])
 
 
 def _is_number(kind):

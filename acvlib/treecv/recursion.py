@@ -202,9 +202,9 @@ def follow(
         done = iter(track(range(n_leaves), label, n_leaves) if label else ())
         steps = _steps(learner, seed == FIXED, failures, done)
         constants = None
-        states = [learner.init(), *[None] * (height + 1)]
-        steps[2](states, 0)
-        states[0] = states.pop(1)  # a copy: the learner may keep what it gave
+        states = [learner.init(), *[None] * height]
+        steps[2](states, 0)  # learns by a copy: the learner may keep what it gave
+        states[0] = states[1]
     rows = np.arange(len(X))
     losses = np.full(len(X), np.nan)
     learnt = 0
