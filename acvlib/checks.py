@@ -5,6 +5,7 @@ And how objects are shown: in one line; and what only some functions need: impor
 
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from types import ModuleType
@@ -81,6 +82,32 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
         places = "if they are in the order of the rows, pass .to_numpy()"
         raise ValueError(f"the index of {name} differs from that of the rows: {places}")
     return values.loc[index]
+
+
+def numbered(labels: Any) -> tuple[np.ndarray, list]:
+    """(the number of each site's label, the labels): different labels stay different.
+
+    They are in order where they have one, else as they come.
+    """
+    values: Any = labels
+    if not isinstance(labels, list | tuple):  # whose types numpy would merge
+        array = np.empty(()) if isinstance(labels, np.ma.MaskedArray) else np.asarray(labels)
+        as_list: Any = list if array.dtype.kind in "mM" else np.ndarray.tolist  # dates stay dates
+        values = as_list(array) if array.ndim == 1 else [None]
+    try:
+        usable = all(label is not None and label == label for label in set(values))
+    except (TypeError, ValueError):  # lists, arrays, pandas.NA
+        usable = False
+    if not usable:
+        shape = getattr(labels, "shape", (len(values),))
+        raise ValueError(f"labels of shape {shape}: give one a site, none of them nan")
+    order = list(dict.fromkeys(values))
+    with suppress(TypeError):  # of several types
+        order = sorted(order)
+    if getattr(kind := getattr(labels, "dtype", None), "ordered", False):  # categories of pandas
+        order = [name for name in as_list(np.asarray(kind.categories)) if name in order]
+    places = {label: place for place, label in enumerate(order)}
+    return np.array([places[label] for label in values], int), order
 
 
 def columns_of(table: Any) -> list | None:

@@ -8,14 +8,13 @@ that folds may overlap. On a graph, neighbours are omitted together: nothing is 
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, eye_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
-from ..checks import check_kind, check_whole
+from ..checks import check_kind, check_whole, numbered
 from ..declared import Check, Count, Flag, Real, Rng, Sizes, Whole, declared
 from .folds import WHOLE, Flags, Folds, Known, Sites, as_fold, as_set
 
@@ -23,10 +22,25 @@ MOST_DRAWN = 10**7  # folds drawn at random: minutes
 Percent = Annotated[float, Real("", above=0.0, below=100.0)]
 Drawn = Annotated[int, Whole(1, MOST_DRAWN)]
 Margin = Annotated[int, Whole(0)]
-PAIRS, STARTS = "must be integers (m, 2), two sites a row", "must be whole numbers, 1-d"
+PAIRS = "must be integers (m, 2), two sites a row"
+STARTS = "must be whole numbers, 1-d"
 
-__all__ = ["WHOLE", "Fold", "Folds", "ModelFolds", "balls", "contiguous", "from_splitter", "iid"]
-__all__ += ["k_fold", "leave_future_out", "leave_group_out", "leave_one_out", "regions", "weights"]
+__all__ = [
+    "WHOLE",
+    "Fold",
+    "Folds",
+    "ModelFolds",
+    "balls",
+    "contiguous",
+    "from_splitter",
+    "iid",
+    "k_fold",
+    "leave_future_out",
+    "leave_group_out",
+    "leave_one_out",
+    "regions",
+    "weights",
+]
 
 
 class InModel(Check):
@@ -117,14 +131,17 @@ def leave_group_out(
     labels: of each site; those of sequences are np.repeat(labels, lengths). per_fold: how many
     groups are omitted together, in the order of their labels, or as drawn by `rng`.
     """
-    numbers, names = _numbered(labels)
+    numbers, names = numbered(labels)
     sites = Known.of(len(numbers), observed).numbers
     sites = sites[np.argsort(numbers[sites], kind="stable")]
     parts = np.split(sites, np.flatnonzero(np.diff(numbers[sites])) + 1)
-    if (n := len(parts)) < 2:
-        raise ValueError(f"one group, {names[numbers[sites[0]]]!r}, has all sites: nothing is left")
+    n = len(parts)
+    if n < 2:
+        only = names[numbers[sites[0]]]
+        raise ValueError(f"one group, {only!r}, has all sites: nothing would be left to fit")
     check_whole("per_fold", per_fold, 1, n - 1, f" of {n} groups")
-    omitted, shown = [], []
+    omitted = []
+    shown = []
     order = np.arange(n) if rng is None else rng.permutation(n)
     for together in np.array_split(order, -(-n // per_fold)):
         omitted.append(np.sort(np.concatenate([parts[group] for group in together])))
@@ -176,10 +193,12 @@ def from_splitter(
     """
     if getattr(X, "ndim", 1) == 0 or not hasattr(X, "__len__"):
         raise ValueError(f"X is {X!r:.60}: it must have a row for each site")
-    n_sites, mask, _ = Known.of(X.shape[0] if hasattr(X, "shape") else len(X), observed)
+    n_sites = X.shape[0] if hasattr(X, "shape") else len(X)
+    mask = Known.of(n_sites, observed).observed
     is_splitter = hasattr(cv, "split") and not isinstance(cv, str)
     pairs = cv.split(X, y, groups) if is_splitter else pairs_of(cv)
-    omitted, scored = [], []
+    omitted = []
+    scored = []
     for number, (train, test) in enumerate(pairs):
         left_out = weights(n_sites, train)
         test = as_set(test, n_sites, f"the test set of split {number}")
@@ -222,7 +241,8 @@ def balls(n_sites: Count, edges: np.ndarray, radius: Margin, centres_alone: Flag
         near = wider
     near.sort_indices()
     for site in np.flatnonzero(np.diff(near.indptr) == n_sites):
-        raise ValueError(f"radius {radius}: all {n_sites} sites lie that close to site {site}")
+        where = f"radius {radius}: all {n_sites} sites lie that close to site {site}"
+        raise ValueError(f"{where}; choose a smaller one")
     centres = np.arange(n_sites)[:, None] if centres_alone else None
     return Folds(np.split(near.indices, near.indptr[1:-1]), centres, n_sites)
 
@@ -238,7 +258,8 @@ def regions(n_sites: Count, edges: np.ndarray, k: int, rng: Rng) -> Folds:
     """
     check_whole("k", k, 2, n_sites, f" regions of {n_sites} sites")
     graph = _joined(n_sites, edges)
-    seeds, distance = [], np.empty((0, n_sites))
+    seeds = []
+    distance = np.empty((0, n_sites))
     farthest = np.arange(n_sites)
     for _ in range(k):
         seeds.append(rng.choice(farthest))
@@ -272,29 +293,3 @@ def _joined(n_sites, edges):
         raise ValueError(f"edges {PAIRS}, each edge once, and none from a site to itself")
     joined = csr_matrix((np.ones(len(pairs)), pairs.T), (n_sites, n_sites))
     return joined + joined.T + eye_array(n_sites, format="csr")
-
-
-def _numbered(labels):
-    """(the number of each site's label, the labels): different labels stay different.
-
-    They are in order where they have one, else as they come.
-    """
-    values: Any = labels
-    if not isinstance(labels, list | tuple):  # whose types numpy would merge
-        array = np.empty(()) if isinstance(labels, np.ma.MaskedArray) else np.asarray(labels)
-        as_list: Any = list if array.dtype.kind in "mM" else np.ndarray.tolist  # dates stay dates
-        values = as_list(array) if array.ndim == 1 else [None]
-    try:
-        usable = all(label is not None and label == label for label in set(values))
-    except (TypeError, ValueError):  # lists, arrays, pandas.NA
-        usable = False
-    if not usable:
-        shape = getattr(labels, "shape", (len(values),))
-        raise ValueError(f"labels of shape {shape}: give one a site, none of them nan")
-    order = list(dict.fromkeys(values))
-    with suppress(TypeError):  # of several types
-        order = sorted(order)
-    if getattr(kind := getattr(labels, "dtype", None), "ordered", False):  # categories of pandas
-        order = [name for name in as_list(np.asarray(kind.categories)) if name in order]
-    places = {label: place for place, label in enumerate(order)}
-    return np.array([places[label] for label in values], int), order

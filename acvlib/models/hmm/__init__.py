@@ -20,8 +20,8 @@ from ...inference import chain
 from ...model import ModelDefaults
 from ...weighting import Weights
 from .derivatives import HMMDerivatives
-from .em import climbed, in_order, k_means, nearest
-from .emissions import Emission, Gaussian, best_order, renumbered
+from .em import best_order, climbed, in_order, k_means, nearest, renumbered
+from .emissions import Emission, Gaussian
 from .frames import Frames, check_channels, make_frames, read_sequences
 from .parameters import HMMParams, Parameters
 from .posterior import (

@@ -1,4 +1,4 @@
-"""Starts of an HMM, clusters of its frames, and expectation maximisation from there.
+"""Starts of an HMM, clusters of its frames, the order of its states, and EM from there.
 
 The E-step is `HiddenStates`. The M-step is the emission's `maximise`: in closed form (means and
 variances in turn: Meng and Rubin 1993), or by Newton's method; networks have none: `fit` climbs by
@@ -208,3 +208,24 @@ def _assigned(counts, law):
     moves[:k, :k], moves[k, :k] = counts[1:], counts[0]
     found = quadratic_assignment(forbidden, moves, options={"partial_match": [[k, k]]})
     return found.col_ind[:k]
+
+
+def renumbered(chain: np.ndarray, order: Any) -> np.ndarray:
+    """Rows of initial and transition probabilities (K + 1, K), the states in another order."""
+    return np.vstack([chain[:1], chain[1:][order]])[:, order]
+
+
+def best_order(costs: np.ndarray, fixed: np.ndarray | None) -> Any:
+    """Which state (K,) each is to be, by costs (K, K), among orders that leave `fixed` as it is.
+
+    All are tried of few states; of more the best of any order, if it does, else their own.
+    """
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    k = len(costs)
+    best = linear_sum_assignment(costs)[1]
+    if fixed is None or np.array_equal(renumbered(fixed, best), fixed, equal_nan=True):
+        return best
+    orders = map(list, permutations(range(k)) if k <= ALL_ORDERS else [range(k)])
+    same = [o for o in orders if np.array_equal(renumbered(fixed, o), fixed, equal_nan=True)]
+    return min(same, key=lambda order: costs[np.arange(k), order].sum())
