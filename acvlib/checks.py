@@ -134,6 +134,13 @@ def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
     return table[columns] if hasattr(table, "iloc") else table.select(columns)
 
 
+def shared_columns(data: Any, tables: list) -> list | None:
+    """The names that columns have: those of the first of some tables that has any."""
+    if isinstance(data, Tables) and data.columns is not None:
+        return data.columns
+    return next(filter(None, map(columns_of, tables)), None)
+
+
 class Tables(tuple):
     """Checked arrays (T_n, R), with the names of columns and the index of each; None without."""
 

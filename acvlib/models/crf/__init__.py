@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import Tables, check_kind, columns_of, in_columns_of, in_order_of, real_array
+from ...checks import Tables, check_kind, in_columns_of, in_order_of, real_array, shared_columns
 from ...declared import Params, Real, Rng, Sizes, declared
 from ...folds import Fold, Folds
 from ...inference.smoothing import best_states
@@ -216,7 +216,7 @@ def _scores(emissions, n_tags=None, columns=None):
     """Scores (T, K) of each sentence, K and columns as given or as of the first one."""
     check_kind("emissions", emissions, Iterable)
     listed = list(emissions)
-    columns = columns or getattr(emissions, "columns", next(iter(map(columns_of, listed)), None))
+    columns = columns or shared_columns(emissions, listed)
     arrays = []
     sizes = Sizes() if n_tags is None else Sizes(k=(n_tags, "the model", None))
     for n, values in enumerate(listed):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import Tables, columns_of, in_columns_of, in_order_of, real_array
+from ...checks import Tables, in_columns_of, in_order_of, real_array, shared_columns
 
 LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
 WINDOW = 5  # frames on either side that count as near
@@ -110,11 +110,7 @@ def read_sequences(data: Any, context: int, columns: list | None = None) -> Tabl
     pandas, are put in the order of `columns`, or of the first sequence.
     """
     listed = _listed(data)
-    columns = (
-        columns
-        or getattr(data, "columns", None)
-        or next(filter(None, map(columns_of, listed)), None)
-    )
+    columns = columns or shared_columns(data, listed)
     listed = [in_columns_of(columns, f"sequence {n}", x) for n, x in enumerate(listed)]
     read = tuple(_read_one(f"sequence {n}", x) for n, x in enumerate(listed))
     _check_readings(listed)
