@@ -30,7 +30,10 @@ def test_forms_of_the_same_folds_are_the_same_in_their_order(form):
 BAD = {  # what else is refused is in tests/attack; here is what is said
     "labels in a list": ([0, 1, 1, 0], "labels == a"),
     "masks": ([MASK, ~MASK], r"np\.flatnonzero\(mask\)"),
+    "table of masks": (np.array([MASK, ~MASK]), "fold 0 is not"),
+    "ragged": ([([0, 1], [2])], r"folds\.from_splitter"),
     "masked": ([np.ma.array([0, 1], mask=[False, True])], r"\.compressed\(\)"),
+    "repeated in a table": (np.array([[0, 1], [4, 4]]), "fold 1 holds site 4 more than once"),
     "labels of pandas": (pd.DataFrame({"g": [1, 1]}).groupby("g").groups.values(), "is an Index"),
     "missing site": ([[0], [0, 5]], "fold 1 holds site 5, which is missing"),
     "everything": ([np.flatnonzero(HOLES)], "fold 0 leaves out all 8 observed sites"),
@@ -99,6 +102,8 @@ def test_folds_index_and_iterate_as_a_list_of_arrays():
     assert not whole.same_as(Folds(TWO))
     assert Folds(TWO, [list(fold) for fold in TWO]).scored is not None
     assert_array_equal(whole[np.array(1)], whole[1])
+    with pytest.raises(IndexError):
+        whole[[2]]
     with pytest.raises(ValueError, match="np.flatnonzero"):
         whole[np.array([[1]])]
 

@@ -70,6 +70,7 @@ BAD_SPLITS = {
     "repeated": ([([0, 0, 1], [5])], "split 0: a training set repeats a row or shares one"),
     "shared": ([([0, 1], [5]), ([0, 1], [1])], "split 1: a training set repeats a row or shares"),
     "mask": ([(ROWS < 9, ROWS > 9)], "the set of sites is not"),
+    "outside": ([([0, 99], [5])], "holds site 99"),
     "test outside": ([([0], [5]), ([0], [24])], "the test set of split 1 holds site 24, outside"),
     "everything": ([([], [5])], "leaves out all 24"),
     "a number": (5, "split 0 must be a pair.*k_fold"),

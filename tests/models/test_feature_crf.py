@@ -71,6 +71,23 @@ def test_from_crfsuite_has_its_weights_probabilities_and_labels(every):
     assert model.predict(params, others) == [list(labels) for labels in stopped.predict(others)]
 
 
+def test_products_where_sums_are_in_logarithms_are_differences_of_gradients():
+    model = FeatureCRF(*data(12), 0.3)
+    rng = np.random.default_rng(5)
+    params = rng.normal(size=model.n_params)
+    params[-9:] = 600.0 * rng.normal(size=9)  # of the transitions
+    assert np.ptp(model.unpack(params).transitions) > 460.0
+    vector = rng.normal(size=(1, model.n_params))
+    ends = []
+    for step in (1e-4, -1e-4):
+        point = params + step * vector[0]
+        ends.append(model.derivatives.value_and_gradient(point, np.ones(12))[1])
+    products = model.derivatives.products(params, WHOLE)
+    found = products.multiply(vector, np.array([0]))[0]
+    np.testing.assert_allclose(found, (ends[0] - ends[1]) / 2e-4, atol=1e-6)
+    assert np.isfinite(products.precondition(vector, np.array([0]))).all()
+
+
 @pytest.mark.parametrize("longest", [1, 5])
 def test_the_preconditioner_keeps_all_of_single_tokens_and_less_of_others(longest, monkeypatch):
     monkeypatch.setattr(sparse_crf, "UNCERTAIN", 1e-13)

@@ -156,12 +156,14 @@ def in_polars(values):
     return polars.DataFrame({"label": Y, "city": values})
 
 
+CATEGORIES = polars.Series(["u"] * 300).cast(polars.Categorical)
 HOLED = np.where(np.arange(300) == 17, np.nan, 1.0)
 
 REFUSED = {
     "text": (lambda: with_column("x"), r"column 'city' is (large_)?string: make numbers of it"),
     "categories": (lambda: with_column(pandas.Categorical(["u", "v"] * 150)), "'city' is dict"),
     "times": (lambda: with_column(pandas.Timestamp("2020-01-01")), "column 'city' is timestamp"),
+    "polars categories": (lambda: in_polars(CATEGORIES), "column 'city' is dictionary"),
     "missing": (lambda: with_column(HOLED), "has missing values, row 17 the first: fill them in"),
     "polars null": (lambda: in_polars([1, None, *[2] * 298]), "missing values, row 1 the first"),
     "infinity": (lambda: with_column(np.where(HOLED == 1.0, 1.0, np.inf)), "not finite in row"),
