@@ -20,8 +20,7 @@ from .krylov import conjugate_gradient
 
 MAX_STEPS = 1000  # through the shallow valleys of a network
 ROUGH = 0.1  # relative residual of a step far from the optimum
-FINE = 1e-3  # relative residual of a step near it
-NEAR = 1.0  # decrement, in standard errors, below which steps are solved to FINE
+FINE = 0.01  # relative residual of a step near it
 RADIUS = 10.0  # standard errors of the first trust region
 STUCK = 1e-8  # standard errors of a trust region in which nothing descends
 INSIDE = 0.99  # of the radius, within which a step was not cut
@@ -70,7 +69,7 @@ def _refit(derivatives, fold, tolerance, max_steps, found):
     radius = RADIUS
     decrement = np.inf
     for _ in range(max_steps):
-        accuracy = FINE if decrement < NEAR else ROUGH
+        accuracy = min(max(decrement, FINE), ROUGH)  # as near as the last step says
         rough = products.rough or products
         move = conjugate_gradient(rough, -gradient[None], accuracy, radius=radius)
         evaluations["hvp"] += move.products

@@ -17,7 +17,7 @@ from .emissions.base import along, summed
 from .posterior import HiddenStates
 
 THRESHOLD = 1e-11  # of a posterior that counts: H and J are off by up to 1e-8 of their size
-ROUGH = 1e-4  # the same of rough products
+ROUGH = 1e-3  # the same of rough products
 AT_ONCE = 128  # directions; more would only need more memory
 LEAST = 1e-9  # curvature of a preconditioner, of its largest
 
