@@ -7,11 +7,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "acvlib"
 MODULES = sorted(PACKAGE.rglob("*.py"))  # acvlib/__init__.py first
 SOLVERS = PACKAGE / "solvers" / "__init__.py"  # each module of it has a place of its own

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from oracles.refit import refit
 
@@ -10,22 +11,15 @@ from acvlib import bootstrap
 from acvlib.models import GLM, HMM
 
 
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-def resamples(n, n_resamples, seed=0):
-    return rng(seed).multinomial(n, np.full(n, 1.0 / n), n_resamples)
-
-
 @pytest.fixture
 def model():
-    x = rng().normal(size=(150, 2))
-    return GLM(x, rng(1).poisson(np.exp(0.4 * x[:, 0])), "poisson", penalty=0.5, site_penalty=0.01)
+    x = default_rng(0).normal(size=(150, 2))
+    y = default_rng(1).poisson(np.exp(0.4 * x[:, 0]))
+    return GLM(x, y, "poisson", penalty=0.5, site_penalty=0.01)
 
 
 def test_refits_equal_brute_force(model):
-    fit, weights = acv.fit(model), resamples(150, 6)
+    fit, weights = acv.fit(model), default_rng(0).multinomial(150, np.full(150, 1 / 150), 6)
     for row, params in zip(weights, bootstrap.refits(fit, weights, tolerance=1e-9), strict=True):
         assert_allclose(params, refit(model.objective, fit.params, row, gtol=1e-10), atol=1e-7)
 
@@ -50,7 +44,7 @@ def test_a_resample_without_an_optimum_is_nan_and_warned_of():
 
 
 def test_a_model_without_hessians_is_refused():
-    sequences = list(rng().normal(size=(6, 25, 1)))
-    fit = acv.fit(HMM(sequences, 2, dense_limit=1), rng=rng(0))
+    sequences = list(default_rng(0).normal(size=(6, 25, 1)))
+    fit = acv.fit(HMM(sequences, 2, dense_limit=1), rng=default_rng(0))
     with pytest.raises(ValueError, match="7 parameters are too many .*model's dense_limit"):
         bootstrap.refits(fit, np.ones((1, 6)))

@@ -3,7 +3,7 @@
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from oracles.toy_models import CurvedInstruments, Logistic
+from oracles.toy_models import WELLS, CurvedInstruments, Logistic, OfFunctions
 
 import acvlib as acv
 
@@ -102,27 +102,21 @@ def test_flags_of_ones_own_are_refitted_and_nothing_else_and_lost_folds_are_name
         assert np.isnan(refitted.fold_losses).tolist() == [False, False, False, True]
 
 
-class Overflowing:
-    """A model that refuses params above 2, where the refit of a fold without site 0 lies."""
-
-    n_sites = 12
-    x = np.array([-9.0, *np.linspace(2.0, 3.0, 11)])
-
-    def objective(self, params, weights):
-        return (weights * anp.logaddexp(0.0, (self.x - params[0]) ** 2 / 4)).sum()
-
-    def heldout_loss(self, params, fold):
-        if params[0] > 2.0:
-            raise ValueError("log_density must be finite")
-        return (self.x[fold] - params[0]) ** 2
-
-    def initial_params(self, rng):
-        return np.array([1.0])
+PLACES = np.array([-9.0, *np.linspace(2.0, 3.0, 11)])
 
 
 def test_points_at_which_a_model_fails_mark_their_fold():
-    model = Overflowing()
-    fit = acv.fit(model)
+    """Params above 2, where the refit of a fold without site 0 lies, are refused."""
+
+    def objective(params, weights):
+        return (weights * anp.logaddexp(0.0, (PLACES - params[0]) ** 2 / 4)).sum()
+
+    def heldout_loss(params, fold):
+        if params[0] > 2.0:
+            raise ValueError("log_density must be finite")
+        return (PLACES[fold] - params[0]) ** 2
+
+    fit = acv.fit(OfFunctions(12, objective, heldout_loss, [1.0]))
     result = acv.no_adjustment(fit, acv.folds.leave_one_out(12))
     assert fit.params[0] < 2.0
     check = acv.check_result(result)
@@ -131,36 +125,17 @@ def test_points_at_which_a_model_fails_mark_their_fold():
     assert not check.unreliable.all()
 
 
-class TwoWells:
-    """F = theta^4 / 4 + sum_i w_i (c_i theta^2 / 2 - b theta): one well, two without site 0."""
-
-    n_sites = 4
-    c = np.array([4.0, -1.0, -1.0, -1.0])
-
-    def objective(self, params, weights):
-        well = anp.sum(weights * self.c) * params[0] ** 2 / 2
-        return params[0] ** 4 / 4 + well - 1e-6 * anp.sum(weights) * params[0]
-
-    def heldout_loss(self, params, fold):
-        return self.c[fold] * params[0] ** 2
-
-    def initial_params(self, rng):
-        return np.zeros(1)
-
-
 @pytest.mark.filterwarnings("ignore::acvlib.methods.ladder.IndefiniteFold")
 def test_an_indefinite_fold_is_unreliable_however_short_its_step_and_leaves_its_mark():
-    model = TwoWells()
-    fit = acv.fit(model)
-    step = acv.newton_step(fit, acv.folds.leave_one_out(4))
+    step = acv.newton_step(acv.fit(WELLS), acv.folds.leave_one_out(5))
     check = acv.check_result(step)
     assert check.theta_errors[0] < 0.01  # at the top between two wells, where the gradient is small
-    assert check.unreliable.tolist() == [True, False, False, False]
+    assert check.unreliable.tolist() == [True, False, False, False, False]
     refitted = acv.refit_unreliable(step, check)
-    assert abs(refitted.params[0, 0]) == pytest.approx(np.sqrt(3.0), abs=1e-5)
+    assert abs(refitted.params[0, 1]) == pytest.approx(1.0, abs=1e-5)
     assert not refitted.indefinite.any()
-    kept = acv.refit_unreliable(step, np.array([False, True, False, False]))
-    assert kept.indefinite.tolist() == [True, False, False, False]
+    kept = acv.refit_unreliable(step, np.arange(5) == 1)
+    assert kept.indefinite.tolist() == [True, False, False, False, False]
 
 
 @pytest.mark.filterwarnings("ignore::acvlib.methods.ladder.IndefiniteFold")

@@ -2,13 +2,12 @@
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
 import acvlib
 
-ROOT = Path(__file__).parent.parent
 BOTH = [tomllib.loads((ROOT / p / "pyproject.toml").read_text("utf-8")) for p in ("", "book")]
 PROJECT, BOOK = (each["project"] for each in BOTH)
 BUILD = BOTH[0]["build-system"]["requires"]

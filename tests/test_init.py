@@ -4,15 +4,14 @@ import pydoc
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from check_release import faults
+from places import ROOT
 
 import acvlib as acv
 from acvlib.checks import require
 
-ROOT = Path(__file__).parent.parent
 WITHOUT = """
 import sys
 sys.modules |= dict.fromkeys(["jax", "matplotlib", "sklearn", "torch"])  # as if not installed

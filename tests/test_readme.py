@@ -1,7 +1,6 @@
 """The README's own example runs and says what it is said to say; its tables' calls run, too."""
 
 import re
-from pathlib import Path
 
 import geopandas
 import networkx
@@ -10,12 +9,12 @@ import pandas as pd
 import pytest
 import shapely
 from hmmlearn.hmm import GaussianHMM
+from places import ROOT
 from sklearn.linear_model import LogisticRegression
 from sklearn_crfsuite import CRF
 
 import acvlib as acv
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 
 

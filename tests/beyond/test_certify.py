@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from oracles.campaign import rows
 from oracles.high_precision import LONG, expanded, sites_of, solved
+from oracles.toy_models import OfFunctions
 
 import acvlib as acv
 from acvlib.beyond.certify import _problem
@@ -169,20 +170,14 @@ def test_a_fold_that_separates_the_classes_is_never_certified():
         acv.certify(lost, complete=True)
 
 
-class Own:
+class Own(OfFunctions):
     """A model of a user that claims to be convex."""
 
-    n_sites = 4
     convex = True
 
-    def objective(self, params, weights):
-        return weights @ (params[0] - np.arange(4.0)) ** 2
 
-    def heldout_loss(self, params, fold):
-        return (params[0] - fold) ** 2
-
-    def initial_params(self, rng=None):
-        return np.zeros(1)
+def squares(params, weights):
+    return weights @ (params[0] - np.arange(4.0)) ** 2
 
 
 LIKE_LOGISTIC = replace(FAMILIES["logistic"], name="mine")
@@ -195,7 +190,7 @@ REFUSED = {
     "GLM own": lambda rng: GLM(rng.normal(size=(9, 1)), np.arange(9) % 2, LIKE_LOGISTIC, 1.0),
     "GLM balanced": lambda rng: regression(rng, "multinomial", balanced=True),
     "GLM site_penalty": lambda rng: regression(rng, "poisson", site_penalty=0.1),
-    "Own": lambda rng: Own(),
+    "Own": lambda rng: Own(4, squares, lambda params, fold: (params[0] - fold) ** 2),
 }
 
 

@@ -7,9 +7,9 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent.parent
+from places import ROOT
+
 NOTEBOOK = """# ---
 # jupyter:
 #   kernelspec: {{display_name: Python 3, language: python, name: python3}}

@@ -2,11 +2,11 @@
 
 import ast
 from importlib import import_module
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
-SCRIPTS = sorted((Path(__file__).parents[2] / "benchmarks").glob("*.py"))
+SCRIPTS = sorted((ROOT / "benchmarks").glob("*.py"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

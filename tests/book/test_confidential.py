@@ -3,12 +3,11 @@
 import html
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 from acvbook import datasets
+from places import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 RUN = 7  # words in a row that no text of ours has by chance
 # what a table may put between the words of a sentence
 ASIDE = re.compile(r"[BIES]-[A-Z]+|O|[-+]?\d+(\.\d+)?")

@@ -2,13 +2,13 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import autograd.numpy as anp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from oracles.toy_models import Laplace
+from places import ROOT
 from small_book import CHAPTERS, CLAIMS, NOTEBOOK, SmallBook
 
 import acvlib as acv
@@ -18,7 +18,6 @@ from acvlib.model import ModelDefaults
 from acvlib.models import FAMILIES, GLM, HMM, Family
 from acvlib.results import Run
 
-ROOT = Path(__file__).parent.parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 FOLDERS = ["", "book", "tests", "tests/book", "acvlib", "acvlib/inference", "acvlib/treecv"]
 FOLDERS += ["acvlib/models/hmm", "acvlib/models/hmm/emissions"]

@@ -1,13 +1,13 @@
 """Exercises: two a chapter, with folded answers whose code does what they say; and errata."""
 
 import re
-from pathlib import Path
 
 import chapters
 import pytest
 from acvbook.prose import CODE
+from places import ROOT
 
-EXERCISES = Path(__file__).parent.parent.parent / "book" / "exercises"
+EXERCISES = ROOT / "book" / "exercises"
 WIDTH = 94
 ANSWERS = [
     pytest.param(code, id=f"{path.stem}-{number}")

@@ -2,13 +2,13 @@
 
 import ast
 import re
-from pathlib import Path
 
 import jupytext
 import pytest
+from places import ROOT
 
 IMPORT = re.compile("(from|import) ")
-NOTEBOOKS = sorted((Path(__file__).parent.parent.parent / "notebooks").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 
 def code(path):

@@ -3,11 +3,10 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 KERNEL = "{display_name: Python 3, language: python, name: python3}"
 HEADER = f"# ---\n# jupyter:\n#   kernelspec: {KERNEL}\n# ---\n"
 CELLS = """

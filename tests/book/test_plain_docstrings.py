@@ -1,11 +1,8 @@
 """Docstrings in the library reference: plain text, code in backticks, sections as lists."""
 
-import sys
-from pathlib import Path
-
+import plain_docstrings
 import pytest
 
-EXTENSIONS = Path(__file__).parent.parent.parent / "book" / "_ext"
 DOCSTRING = """Solve H x = b_i for many x_i of `rows`.
 
 Parameters
@@ -34,15 +31,7 @@ SHOWN = r"""Solve H x = b\_i for many x\_i of ``rows``.
 Source: nobody et al. (2020)."""
 
 
-@pytest.fixture
-def plain_docstrings(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(EXTENSIONS), *sys.path])
-    import plain_docstrings
-
-    return plain_docstrings
-
-
-def test_sections_become_lists_and_nothing_else_is_markup(plain_docstrings):
+def test_sections_become_lists_and_nothing_else_is_markup():
     lines = DOCSTRING.splitlines()
     plain_docstrings.rewrite(None, "function", "f", None, None, lines)
     assert lines == SHOWN.splitlines()
@@ -63,7 +52,7 @@ def test_sections_become_lists_and_nothing_else_is_markup(plain_docstrings):
         ),
     ],
 )
-def test_examples_tables_and_sentences_stay_what_they_are(plain_docstrings, written, shown):
+def test_examples_tables_and_sentences_stay_what_they_are(written, shown):
     lines = written.splitlines()
     plain_docstrings.rewrite(None, "class", "f", None, None, lines)
     assert lines == shown.splitlines()

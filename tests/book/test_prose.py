@@ -1,13 +1,12 @@
 """Numbers in prose come from the ledger, and what is typed instead is found."""
 
 import ast
-from pathlib import Path
 
 import pytest
 from acvbook import prose
 from acvbook.claims import Claim, LedgerError, load_claims
+from places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 CLAIM = Claim("ghosh.x", "Table 9", "In 384 tracts.", paper="682.5 hours", must={"quick": ">= 1"})
 CLAIMS = {CLAIM.id: CLAIM, "ghosh.y": Claim("ghosh.y", "Table 9", "A number.")}
 NUMBERS = {"value": 0.99871, "baseline": True, "spread": [0.25, 12345.6], "draws": 30}

@@ -1,13 +1,12 @@
 """What is published is complete, and says of each chapter what its numbers come from."""
 
-from pathlib import Path
-
 import publish
 import pytest
 from acvbook import ledger, origin
 from acvbook.claims import load_claims
+from places import ROOT
 
-PUBLISHED = Path(__file__).resolve().parents[2] / "book" / "published"
+PUBLISHED = ROOT / "book" / "published"
 NAMES = sorted(path.stem for path in PUBLISHED.glob("*.ipynb"))
 
 
@@ -18,7 +17,7 @@ def records():
 
 def test_the_published_ledger_is_complete_and_each_failure_has_its_reason(records):
     """What a new chapter records, or one since it was changed, comes when it is published."""
-    chapters = Path(publish.__file__).parents[1] / "notebooks"
+    chapters = ROOT / "notebooks"
     runs = {name: origin.run_of(name, PUBLISHED) for name in NAMES}
     changed = {name for name in NAMES if origin.changes(runs[name], chapters / f"{name}.py")}
     recorded = {record["id"] for record in records}

@@ -1,13 +1,12 @@
 """Pages made from recorded numbers: benchmarks, and errors by fold size."""
 
 import json
-from pathlib import Path
 
 import bench
 import benchmarks_page
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 ROWS = [
     {"name": "ours over theirs", "value": 0.5, "limit": 1.0, "at_least": False, "met": True},
     {"name": "theirs over ours", "value": 3.0, "limit": 8.0, "at_least": True, "met": False},

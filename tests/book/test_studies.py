@@ -4,28 +4,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from acvbook.studies import glm_rates, self_check, traffic
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 import acvlib as acv
 from acvlib.models import GLM
 
 
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
 @pytest.mark.parametrize("law", glm_rates.LAWS)
 def test_laws_have_variance_one_and_the_sub_gaussian_constant_they_name(law):
     draw, c_squared = glm_rates.LAWS[law]
-    x = draw(rng(), 2_000_000)
+    x = draw(default_rng(0), 2_000_000)
     assert_allclose([x.mean(), x.var()], [0.0, 1.0], atol=0.005)
     assert_allclose(np.exp(x**2 / c_squared).mean(), 2.0, rtol=0.03)
 
 
 def test_largest_errors_are_those_of_refits_without_the_rows():
-    largest = glm_rates.leave_k_out("bounded", [60], 5, 2, 1, rng(1)).iloc[0]
+    largest = glm_rates.leave_k_out("bounded", [60], 5, 2, 1, default_rng(1)).iloc[0]
     assert largest.none > largest.ij > largest.ns > 0.0
-    model = glm_rates.logistic_data("bounded", 60, 2, rng(1))
+    model = glm_rates.logistic_data("bounded", 60, 2, default_rng(1))
     full = acv.fit(model, tolerance=1e-10)
     moves = []
     pull = acv.infinitesimal_jackknife(full, acv.folds.leave_one_out(60)).params[:, 0]
@@ -37,7 +34,7 @@ def test_largest_errors_are_those_of_refits_without_the_rows():
 
 
 def test_delta_errors_of_a_mean_are_the_standard_error():
-    y = rng().normal(size=50)
+    y = default_rng(0).normal(size=50)
     model = GLM(np.ones((50, 1)), y, "gaussian", intercept=False)
     errors = glm_rates.delta_errors(model, acv.fit(model))
     assert_allclose(errors, y.std() / np.sqrt(50))
@@ -52,10 +49,10 @@ def test_rates_of_marks_by_hand():
 
 
 def test_an_estimate_is_that_of_the_library():
-    x = rng().normal(size=(60, 3))
-    model = GLM(x, rng(1).poisson(np.exp(0.5 * x[:, 0])) * 1.0, "poisson")
+    x = default_rng(0).normal(size=(60, 3))
+    model = GLM(x, default_rng(1).poisson(np.exp(0.5 * x[:, 0])) * 1.0, "poisson")
     rungs = acv.ladder(acv.fit(model), acv.folds.leave_one_out(60))
     ij = rungs["infinitesimal_jackknife"]
-    table = traffic.estimates(rungs["exact"], ij, 10, 3, rng(5))
-    direct = acv.difference_estimate(ij, 10, rng(5))
+    table = traffic.estimates(rungs["exact"], ij, 10, 3, default_rng(5))
+    direct = acv.difference_estimate(ij, 10, default_rng(5))
     assert_allclose(table.loc[0, ["estimate", "se"]].astype(float), direct[:2], rtol=1e-6)

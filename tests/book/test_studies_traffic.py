@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from acvbook.datasets.dodgers import simulate_dodgers
 from acvbook.studies import counting, traffic
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
+from oracles.toy_models import FIRM
 
 import acvlib as acv
 from acvlib.models import PoissonTraffic
@@ -12,19 +14,15 @@ from acvlib.models import PoissonTraffic
 NAMES = ("no_adjustment", "infinitesimal_jackknife", "exact", "newton_step")
 
 
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
 @pytest.fixture(scope="module")
 def problem():
-    data = simulate_dodgers(rng()).head(6_000)
+    data = simulate_dodgers(default_rng(0)).head(6_000)
     model = PoissonTraffic(data.counts, data.day)
     return model, acv.fit(model)
 
 
 def test_measures_of_a_draw_are_those_of_its_ten_folds(problem):
-    rungs = traffic.redraws(*problem, 2, rng())["contiguous", 5]
+    rungs = traffic.redraws(*problem, 2, default_rng(0))["contiguous", 5]
     losses = {name: np.concatenate(rung.losses[10:]) for name, rung in rungs.items()}
     none, ij, exact, ns = (losses[name] for name in NAMES)
     row = traffic.by_draw(rungs).loc[1].swaplevel()["infinitesimal_jackknife"]
@@ -41,7 +39,7 @@ def test_measures_of_a_draw_are_those_of_its_ten_folds(problem):
 def test_calls_are_counted_and_the_meter_is_taken_off(problem):
     model, fit = problem
     derivatives = acv.derivatives_of(model)
-    folds = traffic.folds_of("iid", model, 10, 7, rng())
+    folds = traffic.folds_of("iid", model, 10, 7, default_rng(0))
     with counting.metered(derivatives) as (calls, seconds):
         acv.newton_step(fit, folds)
     assert calls == {"fold_gradients": 7, "fold_hessians": 7, "heldout": 7}
@@ -53,13 +51,10 @@ def test_calls_are_counted_and_the_meter_is_taken_off(problem):
 
 
 def test_the_authors_way_finds_the_same_params():
-    data = simulate_dodgers(rng(3)).head(2_600)
-    prior = acv.models.TrafficPrior(
-        (2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), stay_quiet=(20.0, 2.0), stay_event=(4.0, 2.0)
-    )
-    model = PoissonTraffic(data.counts[-100:], data.day[-100:], prior=prior)
+    data = simulate_dodgers(default_rng(3)).head(2_600)
+    model = PoissonTraffic(data.counts[-100:], data.day[-100:], prior=FIRM)
     fit = acv.fit(model)
-    found = counting.authors_way(model, fit, traffic.folds_of("iid", model, 5, 2, rng()))
+    found = counting.authors_way(model, fit, traffic.folds_of("iid", model, 5, 2, default_rng(0)))
     assert found["ij_theta"] < 1e-6
     assert found["ns_theta"] < 1e-6
     assert found["theta"] < 0.05 < found["theta_none"]

@@ -2,14 +2,14 @@
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
 import acvlib as acv
 from acvlib.model import ModelDefaults
 
-PAGE = (Path(__file__).parent.parent.parent / "book" / "what_is_exact.md").read_text()
+PAGE = (ROOT / "book" / "what_is_exact.md").read_text()
 DOORS = """
 approx_cross_validate GaussianHMM HMM AutoRegressiveHMM CategoricalHMM PoissonHMM
 MixtureHMM GLMHMM from_hmmlearn PoissonTraffic HiddenMRF LinearChainCRF FeatureCRF

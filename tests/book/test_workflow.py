@@ -4,11 +4,10 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import yaml
+from places import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 JOBS = [job for path in FILES for job in yaml.safe_load(path.read_text("utf-8"))["jobs"].items()]
 

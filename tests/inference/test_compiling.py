@@ -3,13 +3,12 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
 from acvlib import inference as compiling
 
-ROOT = Path(__file__).parent.parent.parent
 LOUD = {"CI", "ACVLIB_OUTPUT", "NUMBA_CACHE_DIR"}
 ANNOUNCED = """
 import os, pty, sys

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from hmmlearn import hmm
+from oracles.toy_models import FIRM
 from scipy.special import expit
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import PredefinedSplit
@@ -130,8 +131,7 @@ def glm(family, X, y, weight, penalty, fold=None):
 
 
 def of_regression(model, fit):
-    mean = model.predict(fit.params, model.X)
-    said = {"prediction": Said(mean, np.std(mean) / len(mean) ** 0.5)}
+    said = predictions(model.predict(fit.params, model.X))
     if len(fit.params) == 3:  # one number a row
         said["coef"] = Said(fit.params[1:], errors(fit)[1:])
     return said
@@ -273,50 +273,44 @@ for name, tool in TOOLS.items():
 # scikit-learn
 
 
-def ask_scores(estimator, X, y, weight, fold):
+def ask_sklearn(tool, told, estimator, X, y, weight, fold):
     settings = {"cv": PredefinedSplit(fold), "params": {"sample_weight": weight}}
     fit = estimator.fit(X, y, sample_weight=weight)
-    scores = acv.approx_cross_validate(fit, X, y, method="exact", **settings)
-    return {"score": Said(np.sort(scores["test_score"]), scores["cv_result"].se)}
+    return told(tool(fit, X, y, method="exact", **settings))
 
 
-def ask_predictions(estimator, X, y, weight, fold):
-    settings = {"cv": PredefinedSplit(fold), "params": {"sample_weight": weight}}
-    fit = estimator.fit(X, y, sample_weight=weight)
-    mean = acv.approx_cross_val_predict(fit, X, y, method="exact", **settings)
+def scores(said):
+    return {"score": Said(np.sort(said["test_score"]), said["cv_result"].se)}
+
+
+def predictions(mean):
     return {"prediction": Said(mean, np.std(mean) / len(mean) ** 0.5)}
 
 
-def ask_tuned(estimator, X, y, weight, fold):
-    settings = {"cv": PredefinedSplit(fold), "params": {"sample_weight": weight}}
-    fit = estimator.fit(X, y, sample_weight=weight)
-    found = acv.approx_tune(fit, X, y, np.array([0.5, 8.0]), method="exact", **settings)
+def tuned_scores(found):
     return {"scores": Said(found.scores, found.errors.min()), "best": Said(found.best)}
 
 
-def logistic():
-    return LogisticRegression(C=2.0, solver="newton-cholesky", tol=1e-10, max_iter=1000)
-
-
-def poisson():
-    return PoissonRegressor(alpha=0.1, solver="newton-cholesky", tol=1e-10, max_iter=1000)
-
-
+NEWTON = {"solver": "newton-cholesky", "tol": 1e-10, "max_iter": 1000}
+OF_FOLDS = (acv.approx_cross_validate, scores)
+OF_EACH = (acv.approx_cross_val_predict, predictions)
+OF_VALUES = (partial(acv.approx_tune, values=np.array([0.5, 8.0])), tuned_scores)
 SKLEARN = {
-    "approx_cross_validate": (ask_scores, logistic(), "logistic"),
-    "approx_cross_validate Poisson": (ask_scores, poisson(), "poisson"),
-    "approx_cross_val_predict": (ask_predictions, Ridge(2.0), "gaussian"),
+    "approx_cross_validate": (OF_FOLDS, LogisticRegression(C=2.0, **NEWTON), "logistic"),
+    "approx_cross_validate Poisson": (OF_FOLDS, PoissonRegressor(alpha=0.1, **NEWTON), "poisson"),
+    "approx_cross_val_predict": (OF_EACH, Ridge(2.0), "gaussian"),
     # by default it drops what is small beside the largest column, in whatever units
-    "approx_cross_val_predict linear": (ask_predictions, LinearRegression(tol=0.0), "gaussian"),
-    "approx_tune": (ask_tuned, Ridge(2.0), "gaussian"),
+    "approx_cross_val_predict linear": (OF_EACH, LinearRegression(tol=0.0), "gaussian"),
+    "approx_tune": (OF_VALUES, Ridge(2.0), "gaussian"),
 }
 OF_SKLEARN = REGRESSION | {"examples": 10}
-for name, (asked, estimator, family) in SKLEARN.items():
+for name, (tool, estimator, family) in SKLEARN.items():
     # a penalty that has one number for all columns: they are moved, not stretched
     penalised = not isinstance(estimator, LinearRegression)
     settings = {"units": {"X": (True, True, {"scale": 1.0} if penalised else {})}}
     settings["weight"] = "weight" if name.startswith("approx_cross_val_predict") else None
-    door(name, partial(rows, family=family), partial(asked, estimator), **OF_SKLEARN | settings)
+    asked = partial(ask_sklearn, *tool, estimator)
+    door(name, partial(rows, family=family), asked, **OF_SKLEARN | settings)
 
 
 # Sequences
@@ -555,7 +549,9 @@ def feature_crf(scores, tags, weight, fold=None):
 
 
 def predicted_tags(model, fit):
-    return {"tags": Said(np.array(model.predict(fit.params)))}
+    """Their losses: of two sequences of tags that are as probable, either may be said."""
+    said = replace(model, labels=model.predict(fit.params))
+    return {"tags": Said(said.heldout_loss(fit.params, np.arange(said.n_sites)), 1.0)}
 
 
 def ask_crfsuite(scores, tags, weight, fold):
@@ -614,10 +610,7 @@ def a_month(rng):
 
 
 def traffic(counts, day, fold=None):
-    prior = models.TrafficPrior(
-        (2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), stay_quiet=(20.0, 2.0), stay_event=(4.0, 2.0)
-    )
-    return models.PoissonTraffic(counts, day, prior=prior)
+    return models.PoissonTraffic(counts, day, prior=FIRM)
 
 
 def from_hmmlearn(x, fold=None, **settings):

@@ -8,6 +8,7 @@ import math
 import os
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 SHARE_DRAWN = {"quick": 0.25, "ci": 3.0, "nightly": 125.0}[PROFILE]
 NIGHTLY = PROFILE == "nightly"
 LIBRARY = str(Path(acvlib.__file__).parent)
-SEEDS = st.integers(0, 2**32 - 1)
+RNG = st.builds(np.random.default_rng, st.integers(0, 2**32 - 1))
 SHARE = 1e-8  # of a standard error: what equal means
 TESTED = Counter()  # (law, door or situation): that a test asks for it
 
@@ -77,11 +78,10 @@ def same(found: dict, expected: dict, share: float = SHARE) -> None:
             assert_allclose(shares, 0.0, atol=share, err_msg=name)
 
 
-def hold(check: Any, examples: int, **drawn: Any) -> None:
-    """Run a check on drawn examples. They come from seeds, so that there is nothing to shrink."""
-    number = math.ceil(SHARE_DRAWN * examples)
+def hold(examples: int, **drawn: Any) -> Callable:
+    """Run what it decorates on drawn examples: of seeds, so that there is nothing to shrink."""
     profile = settings(
-        max_examples=number,
+        max_examples=math.ceil(SHARE_DRAWN * examples),
         deadline=None,
         derandomize=not NIGHTLY,
         database=None,
@@ -89,7 +89,7 @@ def hold(check: Any, examples: int, **drawn: Any) -> None:
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
     )
-    profile(given(**drawn)(check))()
+    return lambda check: profile(given(**drawn)(check))()
 
 
 def take(value: Any, axes: tuple, axis: str, order: np.ndarray) -> Any:

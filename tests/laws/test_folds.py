@@ -7,7 +7,7 @@ import acvlib as acv
 from acvlib import models
 
 from .doors import DOORS, METHODS, real_frames
-from .law import SEEDS, ask, cases, hold, refused
+from .law import RNG, ask, cases, hold, refused
 
 MODELS = [name for name, door in DOORS.items() if door.public[0].startswith("models.")]
 MODELS = [name for name in MODELS if DOORS[name].model]
@@ -22,8 +22,8 @@ MAKERS = {
 def test_folds_of_fewer_sites_are_refused(name):
     door = DOORS[name]
 
-    def check(seed, fewer):
-        rng = np.random.default_rng(seed)
+    @hold(1, rng=RNG, fewer=st.integers(1, 3))
+    def check(rng, fewer):
         data = door.data(rng)
         model = door.model(**data)
         fit = acv.fit(model)
@@ -31,21 +31,17 @@ def test_folds_of_fewer_sites_are_refused(name):
             folds = maker(model.n_sites - fewer)
             assert refused(acv.exact, fit, folds, words=str(model.n_sites))
 
-    hold(check, 1, seed=SEEDS, fewer=st.integers(1, 3))
-
 
 @cases("folds", [method.__name__ for method in METHODS], "of sequences, given frames")
 def test_folds_of_sequences_are_refused_by_a_model_of_frames(name):
     """Leave one of 12 sequences out is not leave the first 12 frames out."""
 
-    def check(seed):
-        rng = np.random.default_rng(seed)
+    @hold(1, rng=RNG)
+    def check(rng):
         x = [real_frames(rng, np.arange(10) // 5) for _ in range(12)]
         model = models.GaussianHMM(x, 2, sites="steps")
         folds = acv.folds.leave_one_out(len(x))
         assert refused(getattr(acv, name), acv.fit(model), folds, words="12")
-
-    hold(check, 1, seed=SEEDS)
 
 
 @cases("folds", ["GaussianHMM", "PoissonHMM", "CategoricalHMM", "GLMHMM"], "one default of sites")

@@ -14,7 +14,7 @@ from acvlib import models
 from acvlib.models.mrf.areas import neighbours
 
 from .doors import DOORS, TIGHT, folds_of, on_map, real_frames
-from .law import SEEDS, Refused, ask, cases, hold, refused, same
+from .law import RNG, Refused, ask, cases, hold, refused, same
 
 HOLDERS = {  # what has the same names; the first says the order
     "GLM gaussian": ("row", ("X", "y", "weight")),
@@ -47,8 +47,8 @@ def labelled(value, axes, axis, shuffled=None):
 def test_what_has_names_is_aligned_by_them(name):
     door, (axis, keys) = DOORS[name], HOLDERS[name]
 
-    def check(seed, number):
-        rng = np.random.default_rng(seed)
+    @hold(max(6, door.examples // 3), rng=RNG, number=st.integers(0, 2))
+    def check(rng, number):
         data = door.data(rng)
         if "weight" in data and name != "GLMHMM":
             data["weight"] = rng.integers(1, 3, len(data["weight"])) * 1.0
@@ -63,8 +63,6 @@ def test_what_has_names_is_aligned_by_them(name):
                 return
             raise
         same({"losses": found["losses"]}, {"losses": expected["losses"]})
-
-    hold(check, max(6, door.examples // 3), seed=SEEDS, number=st.integers(0, 2))
 
 
 @cases("names", ["HiddenMRF of a map"], "of sites")
@@ -147,25 +145,24 @@ def test_columns_of_new_rows_are_aligned(name):
 @cases("names", ["CategoricalHMM"], "of symbols")
 def test_codes_are_names(name):
     door = DOORS[name]
+    codes = st.lists(st.integers(0, 600), min_size=3, max_size=3, unique=True)
 
-    def check(seed, codes):
-        data = door.data(np.random.default_rng(seed))
+    @hold(5, rng=RNG, codes=codes)
+    def check(rng, codes):
+        data = door.data(rng)
         said = door.ask(**data)
         renamed = [np.array(sorted(codes))[own.astype(int)] for own in data["x"]]
         found = ask(door.ask, **data | {"x": renamed})
         shared = {"losses", "posterior", "states"}
         same({k: found[k] for k in shared}, {k: said[k] for k in shared})
 
-    codes = st.lists(st.integers(0, 600), min_size=3, max_size=3, unique=True)
-    hold(check, 5, seed=SEEDS, codes=codes)
-
 
 @cases("names", ["approx_cross_val_predict", "FeatureCRF"], "of classes")
 def test_classes_have_any_names(name):
     """Decisions come back under the names, whatever their order."""
 
-    def check(seed, names):
-        rng = np.random.default_rng(seed)
+    @hold(3, rng=RNG, names=st.permutations(["z", "Q", "a"]))
+    def check(rng, names):
         data = DOORS["FeatureCRF" if name == "FeatureCRF" else "GLM multinomial"].data(rng)
         called = np.array(names)
         if name == "FeatureCRF":
@@ -185,8 +182,6 @@ def test_classes_have_any_names(name):
 
         expected = ask(told, np.array(["0", "1", "2"]))
         assert np.array_equal(ask(told, called), called[expected.astype(int)])
-
-    hold(check, 3, seed=SEEDS, names=st.permutations(["z", "Q", "a"]))
 
 
 LABELS = {
@@ -215,8 +210,8 @@ def test_groups_are_what_is_equal(name):
 def test_nodes_of_a_graph_are_not_places(name):
     """An array of counts has no names: nodes that are not 0 ... n - 1 in order must be refused."""
 
-    def check(seed, first):
-        rng = np.random.default_rng(seed)
+    @hold(6, rng=RNG, first=st.integers(0, 1))
+    def check(rng, first):
         counts = np.arange(7.0) + rng.poisson(3, 7)
         order = rng.permutation(7)
         graph = networkx.Graph()
@@ -230,17 +225,14 @@ def test_nodes_of_a_graph_are_not_places(name):
             assert first == 0
             assert np.isclose(found, expected)
 
-    hold(check, 6, seed=SEEDS, first=st.integers(0, 1))
-
 
 @cases("names", ["compare_methods", "theta_errors"], "of states")
 def test_states_are_matched_before_they_are_compared(name):
     """Refits from other starts number the states otherwise, and are the same models."""
 
-    def check(seed):
-        rng = np.random.default_rng(seed)
+    @hold(2, rng=RNG, fixed=st.sampled_from([None, [[0.5, 0.5], [np.nan] * 2, [np.nan] * 2]]))
+    def check(rng, fixed):
         x = np.concatenate([real_frames(rng, np.arange(48) // 12 % 2) for _ in range(3)])
-        fixed = None if seed % 2 else [[0.5, 0.5], [np.nan] * 2, [np.nan] * 2]
         model = models.GaussianHMM(x, 2, fixed=fixed)
         fit = acv.fit(model, **TIGHT)
         folds = folds_of(np.arange(len(x)) // 36)
@@ -252,5 +244,3 @@ def test_states_are_matched_before_they_are_compared(name):
             else:
                 worst = acv.compare_methods(exact, other).theta_error_max.max()
             assert worst < 1e-4
-
-    hold(check, 2, seed=SEEDS)

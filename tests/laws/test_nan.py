@@ -11,15 +11,16 @@ import acvlib as acv
 from acvlib import models
 
 from .doors import folds_of, rows
-from .law import SEEDS, ask, cases, hold
+from .law import RNG, ask, cases, hold
 
 
 @cases("nan", ["exact", "newton_step"], "of a fold")
 def test_one_bad_fold_is_named_and_the_others_go_on(name):
     """A fold that holds all rows of a class, of a model without a penalty."""
 
-    def check(seed):
-        data = rows(np.random.default_rng(seed), "logistic")
+    @hold(2, rng=RNG)
+    def check(rng):
+        data = rows(rng, "logistic")
         fold = np.where(data["y"] > 0, 0, 1 + np.arange(24) % 3)
         X = np.round(data["X"] * 0.1)
         model = models.GLM(X, data["y"], "logistic", penalty=0.5)
@@ -29,15 +30,13 @@ def test_one_bad_fold_is_named_and_the_others_go_on(name):
         assert np.isfinite(result.fold_losses).tolist() == [False, True, True, True]
         assert any("fold 0" in str(warning.message) for warning in said)
 
-    hold(check, 2, seed=SEEDS)
-
 
 @cases("nan", ["approx_cross_validate"], "of a rare class")
 def test_a_class_of_one_row_ends_nothing(name):
     """Its fold is scored as scikit-learn does: by refits that do not know the class."""
 
-    def check(seed, loo):
-        rng = np.random.default_rng(seed)
+    @hold(2, rng=RNG, loo=st.booleans())
+    def check(rng, loo):
         X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
         y[rng.integers(40)] = 2
         m = LogisticRegression(tol=1e-8, max_iter=1000)
@@ -46,5 +45,3 @@ def test_a_class_of_one_row_ends_nothing(name):
             want = cross_validate(m, X, y, cv=cv)["test_score"]
             got = ask(acv.approx_cross_validate, m.fit(X, y), X, y, cv=cv, method="exact")
         assert np.allclose(got["test_score"], want)
-
-    hold(check, 2, seed=SEEDS, loo=st.booleans())

@@ -7,15 +7,15 @@ import acvlib as acv
 from acvlib import models
 
 from .doors import DOORS
-from .law import SEEDS, ask, cases, hold, same, taken
+from .law import RNG, ask, cases, hold, same, taken
 
 
 @cases("order", [name for name, door in DOORS.items() if door.free])
 def test_order_means_nothing(name):
     door = DOORS[name]
 
-    def check(seed, axis):
-        rng = np.random.default_rng(seed)
+    @hold(door.examples, rng=RNG, axis=st.sampled_from(door.free))
+    def check(rng, axis):
         data = door.data(rng)
         axes = next(door.axes[key] for key in data if axis in door.axes.get(key, ()))
         key = next(key for key in data if axis in door.axes.get(key, ()))
@@ -25,28 +25,26 @@ def test_order_means_nothing(name):
         expected = taken(door.ask(**data), door, axis, order)
         same(ask(door.ask, **taken(data, door, axis, order)), expected, door.share)
 
-    hold(check, door.examples, seed=SEEDS, axis=st.sampled_from(door.free))
-
 
 @cases("order", [name for name, door in DOORS.items() if door.free or door.model], "of folds")
 def test_the_number_of_a_fold_means_nothing(name):
     door = DOORS[name]
 
-    def check(seed):
-        data = door.data(np.random.default_rng(seed))
+    @hold(max(2, door.examples // 5), rng=RNG)
+    def check(rng):
+        data = door.data(rng)
         fold = data["fold"]
         again = data | {"fold": np.where(fold < 0, fold, fold.max() - fold)}
         same(ask(door.ask, **again), door.ask(**data), door.share)
-
-    hold(check, max(2, door.examples // 5), seed=SEEDS)
 
 
 @cases("order", ["choose", "compare_models"], "of candidates")
 def test_the_order_of_candidates_means_nothing(name):
     """Each has its own optimum: three numbers of states, of which one start does not find all."""
 
-    def check(seed, order):
-        x = np.random.default_rng(seed).poisson(np.tile(np.repeat([2.0, 9.0, 30.0, 4.0], 12), 2))
+    @hold(3, rng=RNG, order=st.sampled_from(["321", "231"]))
+    def check(rng, order):
+        x = rng.poisson(np.tile(np.repeat([2.0, 9.0, 30.0, 4.0], 12), 2))
         folds = acv.folds.k_fold(len(x), 4)
 
         def told(keys):
@@ -59,5 +57,3 @@ def test_the_order_of_candidates_means_nothing(name):
             return table.loc[["1", "2", "3"], ["elpd", "dse"]].to_numpy()
 
         assert np.array_equal(ask(told, order), ask(told, "123"))
-
-    hold(check, 3, seed=SEEDS, order=st.sampled_from(["321", "231"]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import acvlib as acv
 from acvlib import models
 
-from .law import SEEDS, ask, cases, hold
+from .law import RNG, ask, cases, hold
 
 PULL = 0.1  # standard errors
 
@@ -92,9 +92,11 @@ MODELS = {
 @cases("priors", MODELS)
 def test_default_priors_are_weak_or_seen(name):
     """Of emissions; Dirichlet priors of the chain are a count of .1 a move."""
+    counts = name in ("PoissonHMM", "PoissonTraffic")
 
-    def check(seed, exponent):
-        model = MODELS[name](np.random.default_rng(seed), 10.0**exponent)
+    @hold(3, rng=RNG, exponent=st.integers(0, 2 if counts else 3))
+    def check(rng, exponent):
+        model = MODELS[name](rng, 10.0**exponent)
         with warnings.catch_warnings(record=True, action="always") as said:
             fit = ask(acv.fit, model)
         minus = getattr(model, "log_prior", None) or model.prior.negative_log_density
@@ -102,9 +104,6 @@ def test_default_priors_are_weak_or_seen(name):
         g[: getattr(model, "n_chain", 0)] = 0.0
         pull = np.sqrt(g @ fit.hessian.solve(g))
         assert pull < PULL or any("prior" in str(warning.message) for warning in said)
-
-    counts = name in ("PoissonHMM", "PoissonTraffic")
-    hold(check, 3, seed=SEEDS, exponent=st.integers(0, 2 if counts else 3))
 
 
 def test_what_is_widened_has_that_name_where_the_model_was_made():

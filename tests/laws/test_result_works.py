@@ -95,7 +95,9 @@ def ax():
 @cases("result_works", ["plots.series"], "shaded")
 def test_what_is_shaded_are_the_sites(name, ax):
     """Scattered, unsorted or single sites, each with a width that is seen, and no others."""
+    one = st.lists(st.integers(0, 89), min_size=1, max_size=4, unique=True)
 
+    @hold(10, folds=st.lists(one, min_size=1, max_size=2))
     def check(folds):
         ax.clear()
         t = np.arange(90.0)
@@ -104,9 +106,6 @@ def test_what_is_shaded_are_the_sites(name, ax):
         assert all(high > low for low, high in spans)
         covered = {n for n in range(90) for low, high in spans if low <= n <= high}
         assert covered == {site for fold in folds for site in fold}
-
-    one = st.lists(st.integers(0, 89), min_size=1, max_size=4, unique=True)
-    hold(check, 10, folds=st.lists(one, min_size=1, max_size=2))
 
 
 @cases("result_works", ["plots.series"], "lined up")

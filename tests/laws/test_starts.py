@@ -9,7 +9,7 @@ import acvlib as acv
 from acvlib import models
 
 from .doors import DOORS
-from .law import NIGHTLY, SEEDS, ask, cases, hold
+from .law import NIGHTLY, RNG, ask, cases, hold
 from .test_zero import CHAINS, emit, walks
 
 MORE = 20
@@ -35,7 +35,11 @@ def is_lowest_or_warned(model):
 def hold_but_rarely(make, examples):
     """No number of starts that agree is a proof: of fifty rugged series one is missed."""
     kept = []
-    hold(lambda seed: kept.append(is_lowest_or_warned(make(seed))), examples, seed=SEEDS)
+
+    @hold(examples, rng=RNG)
+    def check(rng):
+        kept.append(is_lowest_or_warned(make(rng)))
+
     n = len(kept)
     assert kept.count(False) <= RARE * n + 2.3 * (RARE * n) ** 0.5, kept
 
@@ -48,18 +52,16 @@ HIDDEN += ("AutoRegressiveHMM", "GLMHMM", "HiddenMRF", "PoissonTraffic")
 def test_more_starts_find_nothing(name):
     door = DOORS[name]
 
-    def check(seed):
-        assert is_lowest_or_warned(door.model(**door.data(np.random.default_rng(seed))))
-
-    hold(check, 2, seed=SEEDS)
+    @hold(2, rng=RNG)
+    def check(rng):
+        assert is_lowest_or_warned(door.model(**door.data(rng)))
 
 
 @cases("starts", ["GaussianHMM", "PoissonHMM"], "of four states")
 def test_more_starts_find_nothing_in_a_rugged_likelihood(name):
     """Levels of which two are close together and one is far."""
 
-    def make(seed):
-        rng = np.random.default_rng(seed)
+    def make(rng):
         z = rng.integers(0, 4, 40).repeat(rng.integers(1, 9, 40))
         rate = np.array([2.0, 5.0, 9.0, 40.0])[z]
         x = rng.poisson(rate) if name == "PoissonHMM" else rng.normal(rate, 1 + rate / 8)
@@ -72,8 +74,7 @@ def test_more_starts_find_nothing_in_a_rugged_likelihood(name):
 def test_more_starts_find_nothing_of_a_law_that_is_not_the_models(name):
     """Inputs bend the log odds, which are lines to the model."""
 
-    def make(seed):
-        rng = np.random.default_rng(seed)
+    def make(rng):
         z = rng.integers(0, 3, 30).repeat(rng.integers(2, 12, 30))
         u = rng.normal(size=len(z))
         eta = np.array([-1.5, 0.0, 1.5])[z] + np.array([2.0, -1.0, 0.5])[z] * u
@@ -87,8 +88,8 @@ def test_more_starts_find_nothing_of_a_law_that_is_not_the_models(name):
 def test_starts_know_the_topology(name):
     """Whatever the seed, states stand where `fixed` has them: as good as from the true ones."""
 
-    def check(seed, chain):
-        rng = np.random.default_rng(seed)
+    @hold(3, rng=RNG, chain=st.sampled_from(["absorbing", "left to right"]))
+    def check(rng, chain):
         fixed = np.array(CHAINS[chain], float)
         z = walks(rng, fixed)
         x = [emit(name, rng, own) for own in z]
@@ -96,5 +97,3 @@ def test_starts_know_the_topology(name):
         best = ask(acv.fit, model, start=model.params_of_labels(np.concatenate(z))).objective
         found = [ask(acv.fit, model, rng=k).objective for k in (None, 0, 1)]
         assert max(found) < best + BETTER
-
-    hold(check, 3, seed=SEEDS, chain=st.sampled_from(["absorbing", "left to right"]))

@@ -42,7 +42,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardSca
 import acvlib as acv
 
 from .doors import folds_of, names_of, real_frames, rows, sentences, words
-from .law import SEEDS, Refused, ask, cases, hold, refused
+from .law import RNG, Refused, ask, cases, hold, refused
 
 logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
 TIGHT = {"tol": 1e-9, "max_iter": 2000}
@@ -104,8 +104,9 @@ def score_cases(rng):
 
 @cases("theirs", score_cases(np.random.default_rng(0)))
 def test_scores_are_scikit_learns(name):
-    def check(seed):
-        m, X, y, settings = score_cases(np.random.default_rng(seed))[name]
+    @hold(3, rng=RNG)
+    def check(rng):
+        m, X, y, settings = score_cases(rng)[name]
         settings = {"cv": CV} | settings
         with warnings.catch_warnings(action="ignore"):
             want = cross_validate(m, X, y, **settings)
@@ -113,8 +114,6 @@ def test_scores_are_scikit_learns(name):
             got = ask(acv.approx_cross_validate, m, X, y, method="exact", **settings)
         for key in (key for key in want if key.startswith("test_")):
             assert np.allclose(got[key], want[key], rtol=1e-5, atol=1e-5, equal_nan=True)
-
-    hold(check, 3, seed=SEEDS)
 
 
 def prediction_cases(rng):
@@ -166,8 +165,9 @@ def prediction_cases(rng):
 
 @cases("theirs", prediction_cases(np.random.default_rng(0)), "predicted")
 def test_predictions_are_those_of_refits(name):
-    def check(seed):
-        m, X, y, settings = prediction_cases(np.random.default_rng(seed))[name]
+    @hold(3, rng=RNG)
+    def check(rng):
+        m, X, y, settings = prediction_cases(rng)[name]
         settings = {"cv": CV} | settings
         fitting = settings.get("params", {})
         with warnings.catch_warnings(action="ignore"):
@@ -175,8 +175,6 @@ def test_predictions_are_those_of_refits(name):
             m = m.fit(X, y, **fitting)
             got = ask(acv.approx_cross_val_predict, m, X, y, method="exact", **settings)
         assert np.allclose(got, want, atol=1e-4 * np.std(want))
-
-    hold(check, 3, seed=SEEDS)
 
 
 @cases("theirs", ["approx_tune"], "with weights of 0")

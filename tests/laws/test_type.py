@@ -11,7 +11,7 @@ import acvlib as acv
 from acvlib import models
 
 from .doors import DOORS
-from .law import SEEDS, ask, cases, hold, refused, same
+from .law import RNG, ask, cases, hold, refused, same
 
 SIGNED = ("int8", "int16", "int64", "float32", "object")
 UNSIGNED = ("bool", "uint8", "uint16", "uint64")
@@ -39,9 +39,11 @@ def typed(kind, value):
 @cases("type", [name for name, door in DOORS.items() if door.whole])
 def test_types_change_nothing(name):
     door = DOORS[name]
+    kinds = st.sampled_from([*SIGNED, *UNSIGNED, *HELD])
 
-    def check(seed, kind, number):
-        data = door.data(np.random.default_rng(seed))
+    @hold(door.examples + 2, rng=RNG, kind=kinds, number=st.integers(0, 1))
+    def check(rng, kind, number):
+        data = door.data(rng)
         key = door.whole[number % len(door.whole)]
         if kind == "bool":
             if key != "X":
@@ -54,18 +56,16 @@ def test_types_change_nothing(name):
         if kind != "masked" or not refused(door.ask, **other, words="masked"):
             same(ask(door.ask, **other), door.ask(**data), door.share)
 
-    kinds = st.sampled_from([*SIGNED, *UNSIGNED, *HELD])
-    hold(check, door.examples + 2, seed=SEEDS, kind=kinds, number=st.integers(0, 1))
-
 
 @pytest.mark.filterwarnings("ignore:score of .* undefined")  # of counts that are all 0
 @cases("type", SPARSE, "sparse, wide or not")
 def test_sparse_numbers_are_the_same_in_every_type(name):
     """Also with more columns than rows, where the work is that of n columns."""
     door = DOORS[name]
+    kinds = st.sampled_from(["bool", "int8", "uint8", "int32", "int64", "float64"])
 
-    def check(seed, kind, wide):
-        rng = np.random.default_rng(seed)
+    @hold(door.examples, rng=RNG, kind=kinds, wide=st.booleans())
+    def check(rng, kind, wide):
         data = door.data(rng)
         if wide and "linear" not in name:
             data["X"] = np.column_stack([rng.integers(0, 8, (len(data["y"]), 60)), data["X"]])
@@ -74,9 +74,6 @@ def test_sparse_numbers_are_the_same_in_every_type(name):
         data["X"] = data["X"] * 1.0
         expected = door.ask(**data)
         same(ask(door.ask, **data | {"X": sp.csr_matrix(data["X"].astype(kind))}), expected)
-
-    kinds = st.sampled_from(["bool", "int8", "uint8", "int32", "int64", "float64"])
-    hold(check, door.examples, seed=SEEDS, kind=kinds, wide=st.booleans())
 
 
 SEQUENCES = ("GaussianHMM", "PoissonHMM", "CategoricalHMM", "MixtureHMM")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from acvlib.models.mrf import areas as maps
 
 from .doors import DOORS
-from .law import SEEDS, Said, ask, cases, hold, same
+from .law import RNG, Said, ask, cases, hold, same
 
 LEVELS = (0, 65, -2017, 450_000)
 
@@ -49,9 +49,12 @@ def followed(how, value, column, scale, shift, frames):
 def test_units_change_nothing(name):
     door = DOORS[name]
     ((key, (by_column, has_level, follow)),) = door.units.items()
+    exponents = st.integers(-8, 8)
+    drawn = {"level": st.sampled_from(LEVELS), "side": st.integers(0, 1)}
 
-    def check(seed, exponent, level, side):
-        data = door.data(np.random.default_rng(seed))
+    @hold(door.examples, rng=RNG, exponent=exponents, **drawn)
+    def check(rng, exponent, level, side):
+        data = door.data(rng)
         one = data[key][0] if isinstance(data[key], list) else data[key]
         column = side * (one.shape[-1] - 1) if by_column else slice(None)
         scale = follow.get("scale", 10.0**exponent)
@@ -69,10 +72,6 @@ def test_units_change_nothing(name):
                 expected[what] = followed(how, expected[what], *change, frames)
         same(ask(door.ask, **other), expected, door.share)
 
-    exponents = st.integers(-8, 8)
-    drawn = {"level": st.sampled_from(LEVELS), "side": st.integers(0, 1)}
-    hold(check, door.examples, seed=SEEDS, exponent=exponents, **drawn)
-
 
 @cases("units", ["HiddenMRF of a map"], "of a map")
 def test_neighbours_do_not_depend_on_the_size_of_a_map(name):
@@ -80,6 +79,9 @@ def test_neighbours_do_not_depend_on_the_size_of_a_map(name):
     import geopandas
     from shapely.geometry import box
 
+    drawn = {"lane": st.sampled_from([0, 3]), "far": st.booleans()}
+
+    @hold(4, **drawn)
     def check(lane, far):
         x, y = 1.2e6 + 12 * (np.arange(12) % 4), 6e6 + 12 * (np.arange(12) // 4)
         squares = [box(a, b, a + 12 - lane, b + 12 - lane) for a, b in zip(x, y, strict=True)]
@@ -89,6 +91,3 @@ def test_neighbours_do_not_depend_on_the_size_of_a_map(name):
             warnings.simplefilter("ignore", maps.Islands)
             borders = ask(maps.neighbours, areas, "rook")
         assert borders.to_numpy().sum() == (0 if lane else 2 * 17)
-
-    drawn = {"lane": st.sampled_from([0, 3]), "far": st.booleans()}
-    hold(check, 4, **drawn)

@@ -9,7 +9,7 @@ import acvlib as acv
 from acvlib import models
 
 from .doors import DOORS, real_frames
-from .law import SEEDS, Said, ask, cases, hold, same, taken
+from .law import RNG, Said, ask, cases, hold, same, taken
 
 WEIGHED = [name for name, door in DOORS.items() if door.weight]
 ALONE = {"losses", "prediction", "coef", "params", "posterior", "states", "mean", "sd", "rate"}
@@ -20,8 +20,8 @@ def test_weight_two_is_a_site_twice(name):
     """What is said of each site, and of parameters; a mean over sites counts it once."""
     door = DOORS[name]
 
-    def check(seed):
-        rng = np.random.default_rng(seed)
+    @hold(door.examples, rng=RNG)
+    def check(rng):
         data = door.data(rng)
         counts = rng.integers(1, 4, len(data["fold"]))
         twice = taken(data, door, door.sites, np.repeat(np.arange(len(counts)), counts))
@@ -31,16 +31,14 @@ def test_weight_two_is_a_site_twice(name):
         shared = ALONE & expected.keys()
         same(*({key: each[key] for key in shared} for each in (found, expected)), door.share)
 
-    hold(check, door.examples, seed=SEEDS)
-
 
 @cases("weights", WEIGHED, "0 is absent")
 def test_weight_zero_is_no_site(name):
     """A site of weight 0 may hold anything that its kind allows."""
     door = DOORS[name]
 
-    def check(seed):
-        rng = np.random.default_rng(seed)
+    @hold(door.examples, rng=RNG)
+    def check(rng):
         data = door.data(rng)
         n = len(data["fold"])
         gone = rng.choice(n, 1 + n // 12, replace=False)
@@ -50,15 +48,13 @@ def test_weight_zero_is_no_site(name):
         found = taken(ask(door.ask, **data | {door.weight: weight}), door, door.sites, kept)
         same(found, ask(door.ask, **taken(data, door, door.sites, kept)), door.share)
 
-    hold(check, door.examples, seed=SEEDS)
-
 
 @cases("weights", ["HMM", "GaussianHMM"], "0 is missing, whatever stands there")
 def test_a_frame_of_weight_zero_is_a_missing_frame(name):
     """-999 in a third of all frames sets no unit, no start and no prior."""
 
-    def check(seed):
-        rng = np.random.default_rng(seed)
+    @hold(5, rng=RNG)
+    def check(rng):
         x = np.concatenate([real_frames(rng, np.arange(40) // 10 % 2) for _ in range(3)])
         gone = rng.random(len(x)) < 0.3
         kind = partial(getattr(models, name), sites="steps")
@@ -71,8 +67,6 @@ def test_a_frame_of_weight_zero_is_a_missing_frame(name):
         marked, missing = (np.where(gone[:, None], value, x) for value in (-999.0, np.nan))
         weighed = ask(told, kind([marked], 2, sample_weight=(~gone) * 1.0))
         same(weighed, ask(told, kind([missing], 2)))
-
-    hold(check, 5, seed=SEEDS)
 
 
 @pytest.mark.parametrize("door", [models.GLM.objective, lambda m, *at: m.derivatives.hessian(*at)])

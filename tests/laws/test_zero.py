@@ -13,7 +13,7 @@ from acvlib import models
 from acvlib.models.hmm.emissions import Categorical
 
 from .doors import TIGHT
-from .law import SEEDS, ask, cases, hold, refused
+from .law import RNG, ask, cases, hold, refused
 
 NAN = np.nan
 CHAINS = {  # initial, then the transition matrix
@@ -84,8 +84,8 @@ def chain_model(name, rng, fixed):
 def test_forbidden_moves(name):
     """New series that go back: losses, posterior and decoding are sums over what is allowed."""
 
-    def check(seed, chain):
-        rng = np.random.default_rng(seed)
+    @hold(4, rng=RNG, chain=st.sampled_from(list(CHAINS)))
+    def check(rng, chain):
         fixed = np.array(CHAINS[chain], float)
         model, start = chain_model(name, rng, fixed)
         params = ask(acv.fit, model, start=start).params
@@ -99,8 +99,6 @@ def test_forbidden_moves(name):
         assert np.isclose(model.sequence_losses(params, [x])[0], -log_p, rtol=1e-8)
         assert np.allclose(model.posterior(params, [x]), share, atol=1e-8)
         assert np.array_equal(model.decode(params, [x]).states, best)
-
-    hold(check, 4, seed=SEEDS, chain=st.sampled_from(list(CHAINS)))
 
 
 @cases("zero", KINDS, "is no parameter")
@@ -133,16 +131,14 @@ def test_a_sparse_chain_fits_and_packs(name):
 def test_the_simplest_model_has_the_fewest_free_parameters(name):
     fixed = CHAINS["left to right"]
 
-    def check(seed, turned):
-        rng = np.random.default_rng(seed)
+    @hold(2, rng=RNG, turned=st.booleans())
+    def check(rng, turned):
         x = [emit("GaussianHMM", rng, z) for z in walks(rng, np.array(fixed))]
         models_ = {"all": {}, "ordered": {"fixed": fixed}}
         build = {k: models.GaussianHMM(x, 3, sites="sequences", **v) for k, v in models_.items()}
         candidates = {k: build[k] for k in (reversed(build) if turned else build)}
         choice = ask(acv.choose, candidates, acv.folds.k_fold(len(x), 3), method="exact")
         assert choice.table.n_params["ordered"] == 2 + 6
-
-    hold(check, 2, seed=SEEDS, turned=st.booleans())
 
 
 def left_right(rng, n=12):
@@ -159,17 +155,15 @@ def left_right(rng, n=12):
 @cases("zero", ["from_hmmlearn"], "survives")
 def test_zeros_of_hmmlearn_survive(name):
     """Series that do not keep to the order have hmmlearn's own score and path."""
+    paths = st.lists(st.integers(0, 2), min_size=8, max_size=30)
 
-    def check(seed, path):
-        rng = np.random.default_rng(seed)
+    @hold(6, rng=RNG, path=paths)
+    def check(rng, path):
         theirs, X, lengths = left_right(rng)
         model, params = ask(acv.from_hmmlearn, theirs, X, lengths)
         new = 0.1 * rng.normal(size=(len(path), 2)) + np.array(path)[:, None]
         assert np.isclose(model.sequence_losses(params, [new])[0], -theirs.score(new), rtol=1e-8)
         assert np.array_equal(model.decode(params, [new]).states, theirs.predict(new))
-
-    paths = st.lists(st.integers(0, 2), min_size=8, max_size=30)
-    hold(check, 6, seed=SEEDS, path=paths)
 
 
 @cases("zero", ["from_hmmlearn"], "that no data decide")

@@ -2,17 +2,7 @@
 
 import numpy as np
 import pytest
-from ladder_cases import (
-    FOLDS,
-    INSTRUMENTS,
-    LOGISTIC,
-    TIGHT,
-    U,
-    X,
-    Y,
-    left_out,
-    tight_refit,
-)
+from ladder_cases import FOLDS, INSTRUMENTS, LOGISTIC, TIGHT, U, X, Y, left_out, tight_refit
 from numpy.testing import assert_array_equal
 from oracles.refit import refit
 from oracles.toy_models import Instruments, Logistic

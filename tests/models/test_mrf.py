@@ -88,20 +88,6 @@ def test_heldout_loss_equals_enumeration(times):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"counts": [0] * 7}, "all 7 counts are 0"),
-        ({"sample_weight": [0, 0, 0, 0, 1, 0, 0]}, "all 1 counts are 0 where sample_weight"),
-        ({"n_states": 9}, "9 of 7 distinct counts: .* from 1 to 7"),
-        ({"edges": [(0, 7)]}, "leaves the sites 0 ... 6"),
-    ],
-)
-def test_bad_input_is_named(change, message):
-    with pytest.raises(ValueError, match=message):
-        HiddenMRF(**({"counts": COUNTS, "edges": EDGES, "coupling": 0.5} | change))
-
-
-@pytest.mark.parametrize(
     ("coupling", "low", "message"),
     [
         (20.0, 4, r"at coupling 20, state \d of the fit holds .* Lower the coupling"),

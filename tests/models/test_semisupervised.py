@@ -127,34 +127,6 @@ def test_threads_share_an_energy(kept, monkeypatch):
     assert len(shared._kept) <= max(1, kept)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"y": np.full(40, np.nan)}, "0 points have a label"),
-        ({"y": np.zeros(40), "loss": "logistic"}, r"labels must be -1 or \+1; found \[0.\]"),
-    ],
-)
-def test_bad_models(change, message):
-    with pytest.raises(ValueError, match=message):
-        replace(problem(), **change)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: GraphAffinity([[0.0, 1.0], [2.0, 0.0]]), r"W\[0, 1\] = 1 and W\[1, 0\] = 2"),
-        (lambda: GraphAffinity(csr_matrix([[0.0, 1.0], [0.0, 0.0]])), "not symmetric"),
-        (
-            lambda: ManifoldEnergy(np.zeros((3, 1)), RBFAffinity(np.zeros((2, 1)), 1.0)),
-            "a row for each of 2 points",
-        ),
-    ],
-)
-def test_bad_affinities(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def test_without_any_ridge_what_is_not_determined_is_named():
     model = problem(gamma_p=0.0, gamma_i=0.0)
     twice = model.energy.features[:, [0, 1, 1]]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import autograd.numpy as anp
 import numpy as np
 
+from acvlib.models import TrafficPrior
 from acvlib.models.hmm.emissions import Emission, normal
 
 
@@ -19,7 +20,19 @@ def simulate_traffic(rng, n_sites, days=40, missing=0.03):
     return np.where(rng.random(n_sites) < missing, -1, counts), day
 
 
+FIRM = TrafficPrior((2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), (20.0, 2.0), (4.0, 2.0))
 TRAFFIC_PARAMS = np.array([2.1, 2.2, 2.3, 2.4, 2.5, 2.6, 2.4, 1.2, -0.3, 2.8, 1.6])
+
+
+class OfFunctions:
+    """A model of F(params, weights), of held-out losses of (params, fold), and of a start."""
+
+    def __init__(self, n_sites, objective, heldout_loss=None, start=(0.0,)):
+        self.n_sites, self.objective, self.heldout_loss = n_sites, objective, heldout_loss
+        self.start = np.array(start)
+
+    def initial_params(self, rng):
+        return self.start
 
 
 class Ridge:
@@ -104,6 +117,16 @@ class Saddle(Ridge):
 
     def objective(self, params, weights):
         return anp.sum(weights) / self.n_sites * (params[0] ** 2 - params[1] ** 2) / 2
+
+
+SEEN = np.array([0.3, -1.0, 0.5, 2.0, 0.1])
+# A mean, and a parameter that only site 0 keeps between two wells, at -1 and 1.
+WELLS = OfFunctions(
+    5,
+    lambda p, w: anp.sum(w * (SEEN - p[0]) ** 2) / 2 + (p[1] ** 2 - 1) ** 2 + 3 * w[0] * p[1] ** 2,
+    lambda p, fold: (SEEN[fold] - p[0]) ** 2 / 2,
+    [0.0, 0.0],
+)
 
 
 class Cox:

@@ -52,23 +52,21 @@ class Counting:
 class CountingDerivatives:
     """Derivatives that count, fold by fold, under the names of `CVResult.evaluations`."""
 
-    ONE = {"value_and_gradient": "gradient", "hessian": "hessian", "cross": "cross"}
-    FOLDS = dict.fromkeys(["fold_gradients", "chord_gradients"], "gradient")
-    FOLDS |= {"fold_hessians": "hessian", "heldout": "heldout"}
+    KINDS = {"value_and_gradient": "gradient", "hessian": "hessian", "cross": "cross"}
+    ONE = tuple(KINDS)  # all others are of folds
+    KINDS |= dict.fromkeys(["fold_gradients", "chord_gradients"], "gradient")
+    KINDS |= {"fold_hessians": "hessian", "heldout": "heldout"}
 
     def __init__(self, own, calls):
         self._own, self._calls = own, calls
 
     def __getattr__(self, name):
         found = getattr(self._own, name)
-        if name not in self.ONE | self.FOLDS:
+        if name not in self.KINDS:
             return found
 
         def counted(params, folds, *args, **settings):
-            if name in self.FOLDS:
-                self._calls[self.FOLDS[name]] += len(folds)
-            else:
-                self._calls[self.ONE[name]] += 1
+            self._calls[self.KINDS[name]] += 1 if name in self.ONE else len(folds)
             return found(params, folds, *args, **settings)
 
         return counted

@@ -13,18 +13,12 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_validate,
 )
+from test_refits import COUNTS, ETA, LABELS, TARGETS, THREE, TIGHT, X
 
 import acvlib as acv
 from acvlib import sklearn as door
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(90, 4))
-ETA = X @ np.array([1.0, -0.5, 0.3, 0.0])
-CLASS = RNG.binomial(1, 1 / (1 + np.exp(-ETA)))
-THREE = np.where(ETA + RNG.normal(size=90) > 1.0, "c", np.where(RNG.random(90) < 0.3, "b", "a"))
-COUNTS = RNG.poisson(np.exp(ETA))
-TARGETS = X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(90, 3))
-TIGHT = {"tol": 1e-9, "max_iter": 10_000}
+CLASS = (LABELS == "yes") * 1
 CASES = {
     "logistic": (LogisticRegression(C=0.5, **TIGHT), CLASS),
     "poisson": (PoissonRegressor(alpha=0.1, **TIGHT), COUNTS),

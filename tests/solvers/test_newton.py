@@ -3,9 +3,10 @@
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from ladder_cases import LOGISTIC, left_out
 from numpy.testing import assert_allclose
 from oracles.refit import refit
-from oracles.toy_models import Logistic
+from oracles.toy_models import OfFunctions
 from oracles.wrappers import Counting
 
 from acvlib.derivatives import derivatives_of
@@ -14,10 +15,6 @@ from acvlib.model import Refits
 from acvlib.solvers.lockstep import lockstep
 from acvlib.solvers.newton import MAX_STEPS, newton
 
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((40, 3))
-Y = np.sign(X @ [2.0, -1.0, 0.0] + RNG.logistic(size=40))
-LOGISTIC = Logistic(X, Y)
 FOLDS = Folds([np.array([0, 1]), np.arange(20), np.array([], int)])
 START = np.zeros((3, 3))
 
@@ -26,20 +23,10 @@ def refine(model, params, folds, tolerance):
     return newton(derivatives_of(model), params, folds, tolerance)
 
 
-class Scalar:
-    """F = function(theta), whatever the weights: one parameter, no data."""
-
-    n_sites = 1
-
-    def __init__(self, function):
-        self.function = function
-
-    def objective(self, params, weights):
-        return self.function(params[0])
-
-
 def from_point(function, start, tolerance=1e-8):
-    return refine(Scalar(function), np.array([start]), WHOLE, tolerance)
+    """F = function(theta), whatever the weights: one parameter, no data."""
+    model = OfFunctions(1, lambda params, weights: function(params[0]))
+    return refine(model, np.array([start]), WHOLE, tolerance)
 
 
 def double_well(x):
@@ -68,9 +55,7 @@ def test_every_fold_reaches_the_optimum_that_scipy_finds_as_it_does_alone(solve)
     assert state.converged.all()
     assert model.calls["objective"] == sum(state.evaluations.values())
     for i, fold in enumerate(FOLDS):
-        weights = np.ones(40)
-        weights[fold] = 0.0
-        expected = refit(LOGISTIC.objective, np.zeros(3), weights)
+        expected = refit(LOGISTIC.objective, np.zeros(3), left_out(LOGISTIC, fold))
         assert_allclose(state.params[i], expected, rtol=0, atol=1e-8)
         alone = solve(LOGISTIC, START[:1], Folds([fold]), 1e-9)
         assert_allclose(state.params[i], alone.params[0], rtol=0.0 if solve is refine else 1e-14)

@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.svm import SVC
+from test_treecv import LEARNERS
 
 from acvlib.treecv import Examples, kfold, learners, treecv
 
@@ -115,18 +116,10 @@ def test_rows_that_a_learner_cannot_take(table, learner, change, message):
         treecv(learner, change(table), 5)
 
 
-COMPILED = {
-    "pegasos": learners.pegasos(4),
-    "lsqsgd": learners.lsqsgd(4, 0.1),
-    "k_means": learners.k_means(4, 3),
-    "histogram": learners.histogram([-1] * 4, [1] * 4, 3),
-}
-
-
-@pytest.mark.parametrize("name", sorted(COMPILED))
+@pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_kernels_are_reached_only_with_rows_and_columns_that_are_there(table, name):
     """A kernel does not look: what is not there would be read from, or written to, other memory."""
-    learner = COMPILED[name]
+    learner = LEARNERS[name]
     state = learner.init()
     for call in (learner.update, learner.loss):
         with pytest.raises(ValueError, match="X has 2000 features, and the learner 4"):
@@ -139,7 +132,7 @@ def test_kernels_are_reached_only_with_rows_and_columns_that_are_there(table, na
 
 
 def test_a_damaged_count_of_rows_does_not_write_elsewhere(table):
-    learner = COMPILED["k_means"]
+    learner = learners.k_means(4, 3)
     for count in (-5.0, -1e18, np.nan):
         state = learner.update(learner.init(), table.X, None)
         state[-1] = count

@@ -80,9 +80,9 @@ def options(order, seed=7):
     return {"order": order, "rng": np.random.default_rng(seed)}
 
 
-def table(n, d=3, seed=0):
+def table(n, seed=0):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
+    X = rng.normal(size=(n, 4))
     return Examples(X, np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0))
 
 
@@ -100,10 +100,10 @@ def recorded(n, folds, order, method=treecv):
 methods = pytest.mark.parametrize("method", [treecv, kfold])
 sizes = st.integers(2, 40).flatmap(lambda n: st.tuples(st.just(n), st.integers(2, n)))
 LEARNERS = {
-    "pegasos": learners.pegasos(3, 0.01),
-    "lsqsgd": learners.lsqsgd(3, 0.1),
-    "k_means": learners.k_means(3, 1),
-    "histogram": learners.histogram([-2, -2, -2], [2, 2, 2], 3),
+    "pegasos": learners.pegasos(4, 0.01),
+    "lsqsgd": learners.lsqsgd(4, 0.1),
+    "k_means": learners.k_means(4, 1),
+    "histogram": learners.histogram([-2] * 4, [2] * 4, 3),
 }
 LSQSGD = LEARNERS["lsqsgd"]
 

@@ -37,50 +37,33 @@ NONE_MEANS = {"k_fold": "rng: None", "leave_future_out": "horizon: None"}
 for name, plain in SCHEMES.items():
     add(f"folds.{name}", ON | plain, is_folds, less=NONE_MEANS.get(name, ""))
 # labels are any names
-NAMES = "strings, masked, fraction, minus two, None inside, too large for int64, object, complex, "
-NAMES += "dates, huge, inf, minus inf"
-add(
-    "folds.leave_group_out",
-    {"labels": THIRDS, "observed": SEEN, "per_fold": 2, "rng": 5},
-    less=f"labels: {NAMES}; rng: None",
-)
+NAMES = "labels: strings, masked, fraction, minus two, None inside, too large for int64, object, "
+NAMES += "complex, dates, huge, inf, minus inf; rng: None"
+GROUPED = {"labels": THIRDS, "observed": SEEN, "per_fold": 2, "rng": 5}
+add("folds.leave_group_out", GROUPED, less=NAMES)
 add("folds.weights", {"n_sites": N, "sites": np.array([1, 4])}, sites=odd.SET_OF_SITES)
-add(
-    "folds.from_splitter",
-    {"cv": KFold(3), "rows": table(N, 2), "observed": SEEN},
-    is_folds,
-    by=lambda rows, **a: folds.from_splitter(X=rows, **a),
-    only="rows observed",
-    instead={
-        "rows": odd.only(odd.TABLE, "None", "zero axes", "empty", "list")
-        | odd.kinds("same", pandas=pd.DataFrame)
-    },
-)
+SPLIT = {"cv": KFold(3), "rows": table(N, 2), "observed": SEEN}
+ROWS = odd.only(odd.TABLE, "None", "zero axes", "empty", "list")
+ROWS |= odd.kinds("same", pandas=pd.DataFrame)
+by_rows = {"by": lambda rows, **a: folds.from_splitter(X=rows, **a), "instead": {"rows": ROWS}}
+add("folds.from_splitter", SPLIT, is_folds, only="rows observed", **by_rows)
 add("Folds", {"omitted": THREE}, is_folds, less="omitted: no folds, empty fold, last beyond")
-add(
-    "Folds scored",
-    {"omitted": THREE, "scored": [fold[:2] for fold in THREE]},
-    is_folds,
-    only="scored",
-    less="scored: all None, table, empty fold, object array",
-    scored=odd.FOLDS,
-)
+SCORED = {"omitted": THREE, "scored": [fold[:2] for fold in THREE]}
+LESS = "scored: all None, table, empty fold, object array"
+add("Folds scored", SCORED, is_folds, only="scored", less=LESS, scored=odd.FOLDS)
+FAR = "n_sites: million, billions, beyond"
 add(
     "Folds.of",
     {"folds": THREE, "n_sites": N},
     is_folds,
-    by=lambda folds, n_sites: Folds.of(folds, n_sites),
-    less="n_sites: million, billions, beyond",
+    by=lambda **a: Folds.of(*a.values()),
+    less=FAR,
 )
 add("Folds.indicator", {"n_sites": N}, by=lambda n_sites: Folds(THREE).indicator(n_sites))
 
 # weighting
 
 add("weighting.check", {"weights": np.ones(N), "n_sites": N}, only="weights")
-add(
-    "weighting.site_weights",
-    {"values": eighths(N), "n_sites": N},
-    only="values",
-    values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all
-    | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
-)
+VALUES = odd.without(odd.WEIGHTS, "zero axes")  # one number for all
+VALUES |= odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200)
+add("weighting.site_weights", {"values": eighths(N), "n_sites": N}, only="values", values=VALUES)

@@ -21,29 +21,16 @@ add("folds.regions", ON | {"k": 3, "rng": 5}, is_folds, less=f"k: one, bool; edg
 add("graph.check_edges", ON, only="edges", less="edges: turned")
 
 
-def of_matrix(graph):
-    return check_edges(graph, 5)
-
-
 ADJACENCY = np.zeros((5, 5))
 ADJACENCY[[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]] = 1.0
-add(
-    "graph.check_edges of a matrix",
-    {"graph": ADJACENCY},
-    by=of_matrix,
-    less="graph: zeros, empty, tiny",
-    graph=odd.TABLE
-    | odd.kinds("refuse", shifted=lambda a: a + 1e6, huge=lambda a: a * 1e200, one_way=np.triu)
-    | odd.kinds("refuse", constant=np.ones_like)
-    | odd.kinds("same", bool=lambda a: a > 0, sparse=odd.csr_matrix),
-)
+OF_MATRIX = odd.TABLE | odd.kinds("same", bool=lambda a: a > 0, sparse=odd.csr_matrix)
+OF_MATRIX |= odd.kinds("refuse", shifted=lambda a: a + 1e6, huge=lambda a: a * 1e200)
+OF_MATRIX |= odd.kinds("refuse", one_way=np.triu, constant=np.ones_like)
+by_matrix = {"by": lambda graph: check_edges(graph, 5), "less": "graph: zeros, empty, tiny"}
+add("graph.check_edges of a matrix", {"graph": ADJACENCY}, **by_matrix, graph=OF_MATRIX)
 SMALL = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [3, 4]])
-add(
-    "graph.eliminate",
-    {"n_sites": 5, "edges": SMALL, "n_states": 2},
-    less=f"edges: turned, matrix; {FEW}",
-    n_states=odd.SIZE,
-)
+FIVE = {"n_sites": 5, "edges": SMALL, "n_states": 2}
+add("graph.eliminate", FIVE, less=f"edges: turned, matrix; {FEW}", n_states=odd.SIZE)
 
 
 def is_log_partition(edges):
@@ -64,18 +51,12 @@ def marginals_at(sites, **potentials):
 
 ELIMINATION = odd.without(odd.OBJECTS, "its class")
 ELIMINATION |= odd.kinds("refuse", other=lambda t: graph.eliminate(4, SMALL[:3], 2))
-ON_SMALL = {
-    "node": table(5, 2),
-    "edge": table(5, 2, 2),
-    "elimination": graph.eliminate(5, SMALL, 2),
-}
 ON_CHAIN = {"node": table(6, 2), "edge": table(5, 2, 2)}
+ON_SMALL = ON_CHAIN | {"node": table(5, 2), "elimination": graph.eliminate(5, SMALL, 2)}
 CUBE = "edge: pandas, sparse"  # of three axes
 PATH = np.stack([np.arange(5), np.arange(1, 6)], 1)
-LAWS = {
-    "graph.log_partition": is_log_partition(SMALL),
-    "chain.log_partition": is_log_partition(PATH),
-}
+LAWS = {"graph.log_partition": is_log_partition(SMALL)}
+LAWS["chain.log_partition"] = is_log_partition(PATH)
 SUMS = {
     "graph.log_partition": graph.log_partition,
     "graph.GraphPosterior": lambda **a: graph.GraphPosterior(**a).marginals(),

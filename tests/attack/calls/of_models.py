@@ -38,9 +38,7 @@ def model(name, plain, by=None, **settings):
 def drawn(plain, seed=1):
     """Arguments by name, of which some are drawn."""
     rng = np.random.default_rng(seed)
-    return {
-        key: value.make(rng) if isinstance(value, Draw) else value for key, value in plain.items()
-    }
+    return {key: v.make(rng) if isinstance(v, Draw) else v for key, v in plain.items()}
 
 
 # Regressions
@@ -50,22 +48,13 @@ SPARSE = odd.kinds("refuse", sparse=odd.csr_matrix)
 HALVES = np.arange(N) % 2 * 1.0
 REGRESSION = {"X": table(N, 2)} | PENALISED
 ONE = REGRESSION | {"site_penalty": 0.25}
-RESPONSES = {
-    "logistic": HALVES,
-    "probit": HALVES,
-    "poisson": np.arange(N) % 4 * 1.0,
-    "gaussian": table(N),
-}
+RESPONSES = {"logistic": HALVES, "probit": HALVES}
+RESPONSES |= {"poisson": np.arange(N) % 4 * 1.0, "gaussian": table(N)}
 ROWS = {family: ONE | {"family": family, "y": y} for family, y in RESPONSES.items()}
 ROWS["multinomial"] = REGRESSION | {"family": "multinomial", "y": THREES * 1.0, "balanced": True}
 ROWS["targets"] = REGRESSION | {"family": "gaussian", "y": table(N, 3)}
-NOT_BINARY = odd.kinds(
-    "refuse",
-    huge=lambda a: a * 1e200,
-    outlier=lambda a: a * 9 - 4,
-    small=lambda a: a / 2,
-    shifted=lambda a: a + 1e6,
-)
+NOT_BINARY = odd.kinds("refuse", huge=lambda a: a * 1e200, outlier=lambda a: a * 9 - 4)
+NOT_BINARY |= odd.kinds("refuse", small=lambda a: a / 2, shifted=lambda a: a + 1e6)
 Y = {"logistic": NOT_BINARY, "probit": NOT_BINARY, "multinomial": odd.NOT_WHOLE}
 Y["poisson"] = odd.NOT_WHOLE | odd.kinds("refuse", zeros=np.zeros_like)
 for name, plain in ROWS.items():
@@ -84,36 +73,23 @@ NAMED = odd.kinds("refuse", pandas=odd.pandas)  # names beside edges of places
 BY_PLACE = odd.kinds("same", pandas=lambda a: pd.Series(a)[::-1])  # lined up by their numbers
 EXPOSURE = odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a) | BY_PLACE
 model("HiddenMRF", MAP | {"n_states": 2}, less="counts: too short, too long", counts=NAMED)
-model(
-    "HiddenMRF exposed",
-    MAP | {"exposure": 1.0 + THREES} | COUNTED,
-    only="exposure sample_weight",
-    less="exposure: tiny, huge",
-    exposure=EXPOSURE,
-    sample_weight=BY_PLACE,
-)
+BESIDE = {"only": "exposure sample_weight", "less": "exposure: tiny, huge"}
+BESIDE |= {"exposure": EXPOSURE, "sample_weight": BY_PLACE}
+model("HiddenMRF exposed", MAP | {"exposure": 1.0 + THREES} | COUNTED, **BESIDE)
 
 
 def two_areas(rng):
     return geopandas.GeoSeries([shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)])
 
 
-add(
-    "neighbours",
-    {"areas": Draw(two_areas), "kind": "rook"},
-    by=lambda kind, **a: neighbours(contiguity=kind, **a),
-    only="kind",
-    kind=odd.CHOICE,
-)
+OF_KIND = {"by": lambda areas, kind: neighbours(areas, kind), "only": "kind", "kind": odd.CHOICE}
+add("neighbours", {"areas": Draw(two_areas), "kind": "rook"}, **OF_KIND)
 
 # Tokens
 
 TAGS = [np.arange(n) % 3 for n in (4, 3, 5, 6)]
-SENTENCES = {
-    "emissions": Draw(lambda rng: [dyadic(rng, len(tags), 3) for tags in TAGS]),
-    "tags": TAGS,
-    "ridge": 0.25,
-}
+SCORES = Draw(lambda rng: [dyadic(rng, len(tags), 3) for tags in TAGS])
+SENTENCES = {"emissions": SCORES, "tags": TAGS, "ridge": 0.25}
 HALF_COUNTED = {"sample_weight": np.array([1.0, 2.0, 0.5, 3.0])}
 OF_TAGS = odd.LISTS | odd.each_of(odd.without(odd.LABELS, "float64"))
 OF_TAGS |= odd.kinds("equal", floats=lambda s: [x.astype(float) for x in s])
@@ -124,11 +100,8 @@ def tokens_of(rng):
     return [[{"w": f"w{word}", "x": word / 4} for word in own] for own in words]
 
 
-DESCRIBED = {
-    "sentences": Draw(tokens_of),
-    "names": [["A", "B", "A"]] * 3 + [["B", "A", "C"]],
-    "ridge": 0.25,
-}
+NAMES = [["A", "B", "A"]] * 3 + [["B", "A", "C"]]
+DESCRIBED = {"sentences": Draw(tokens_of), "names": NAMES, "ridge": 0.25}
 TOKENS = odd.LISTS | odd.kinds(
     "refuse",
     words=lambda s: [*s[:-1], "three small words"],
@@ -195,14 +168,14 @@ def symmetric(rng):
 
 AFFINITY = models.RBFAffinity(dyadic(np.random.default_rng(0), N, 2), 2.0)
 ENERGY = models.ManifoldEnergy(dyadic(np.random.default_rng(2), N, 3), AFFINITY)
-add(
-    "RBFAffinity",
-    {"points": table(N, 2), "sigma": 2.0},
-    is_rbf,
-    by=lambda **a: models.RBFAffinity(**a).entries(np.arange(len(a["points"]))),
-    points=odd.ONE,
-    less="points: too short, too long",
-)
+
+
+def all_entries(points, sigma):
+    return models.RBFAffinity(points, sigma).entries(np.arange(len(points)))
+
+
+RBF = {"by": all_entries, "points": odd.ONE, "less": "points: too short, too long"}
+add("RBFAffinity", {"points": table(N, 2), "sigma": 2.0}, is_rbf, **RBF)
 add(
     "GraphAffinity",
     {"matrix": Draw(symmetric)},

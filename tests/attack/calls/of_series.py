@@ -1,5 +1,7 @@
 """Models of series, built from odd data, and series that are odd as a whole."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -75,19 +77,14 @@ OF_X |= odd.kinds("refuse", list=np.ndarray.tolist, tuple=lambda a: odd.tuples(a
 model("GaussianHMM", {"x": X} | TWO, x=OF_X)
 SETTINGS = {"emission": Gaussian(), "sites": "sequences", "concentration": 1.5, "context": 1}
 ONE_CHANNEL = Draw(lambda rng: sequences(rng, 1))
-model(
-    "HMM",
-    {"sequences": ONE_CHANNEL} | TWO | SETTINGS,
-    less="context: None; sites: None; emission: its class",
-    sequences=SEQUENCES | FLAT,
-)
+LESS = "context: None; sites: None; emission: its class"
+OF_ONE = {"sequences": ONE_CHANNEL} | TWO | SETTINGS
+model("HMM", OF_ONE, less=LESS, sequences=SEQUENCES | FLAT)
 PAIRS = {"sequences": Draw(sequences)} | TWO
 model("AutoRegressiveHMM", PAIRS | {"order": 1}, sequences=SEQUENCES)
 model("NeuralHMM", PAIRS | {"order": 1, "n_hidden": 2}, sequences=SEQUENCES, order=odd.COUNT)
-OF_CODES = odd.without(
-    odd.COUNTS, "masked", "extra axis", "ragged", "dict", "ones", "zeros", "huge"
-)
-OF_CODES |= MISSING
+OTHERS = ("masked", "extra axis", "ragged", "dict", "ones", "zeros", "huge")
+OF_CODES = odd.without(odd.COUNTS, *OTHERS) | MISSING
 model(
     "CategoricalHMM",
     {"x": Draw(codes), "n_categories": 4, "emission_concentration": 1.5} | TWO,
@@ -95,15 +92,10 @@ model(
     x=OF_CODES | odd.kinds("refuse", huge=lambda a: a * 10**9, zeros=np.zeros_like),
     emission_concentration=odd.POSITIVE,
 )
-model(
-    "PoissonHMM", {"x": Draw(codes)} | TWO, x=OF_CODES | odd.kinds("sane", huge=lambda a: a * 10**9)
-)
-# a flat prior
-model(
-    "MixtureHMM",
-    {"x": X, "n_components": 2, "covariance": "diag", "mean_scale": 10.0} | TWO,
-    less="mean_scale: inf",
-)
+OF_COUNTS = OF_CODES | odd.kinds("sane", huge=lambda a: a * 10**9)
+model("PoissonHMM", {"x": Draw(codes)} | TWO, x=OF_COUNTS)
+PARTED = {"x": X, "n_components": 2, "covariance": "diag", "mean_scale": 10.0}
+model("MixtureHMM", PARTED | TWO, less="mean_scale: inf")  # a flat prior
 model(
     "GLMHMM",
     {"y": Draw(lambda rng: codes(rng) % 2), "inputs": table(40, 2)}
@@ -115,21 +107,19 @@ model(
     | odd.kinds("refuse", constant=np.ones_like)
     | odd.kinds("same", list=lambda a: [a]),
 )
-EMISSIONS = (
-    (Gaussian, {"mean_scale": 10.0}),
-    (AutoRegression, {"order": 1}),
-    (NeuralAutoRegression, {"order": 1, "n_hidden": 2}),
-)
-for kind, plain in EMISSIONS:
-    add(
-        f"emissions.{kind.__name__}",
-        plain,
-        by=lambda kind=kind, **a: probe(
-            models.HMM(sequences(np.random.default_rng(0)), 2, kind(**a))
-        ),
-        less="mean_scale: inf" if kind is Gaussian else "",
-        order=odd.kinds("refuse", zero=lambda v: 0) if kind is NeuralAutoRegression else {},
-    )
+EMISSIONS = {Gaussian: {"mean_scale": 10.0}, AutoRegression: {"order": 1}}
+EMISSIONS[NeuralAutoRegression] = {"order": 1, "n_hidden": 2}
+
+
+def emitted(kind, **settings):
+    return probe(models.HMM(sequences(np.random.default_rng(0)), 2, kind(**settings)))
+
+
+for kind, plain in EMISSIONS.items():
+    own = {"less": "mean_scale: inf"} if kind is Gaussian else {}
+    if kind is NeuralAutoRegression:
+        own = {"order": odd.kinds("refuse", zero=lambda v: 0)}
+    add(f"emissions.{kind.__name__}", plain, by=partial(emitted, kind), **own)
 
 # Traffic
 
@@ -137,28 +127,18 @@ TRAFFIC = {
     "counts": Draw(lambda rng: rng.poisson(8.0 + 8 * (np.arange(28) % 9 < 2)).astype(np.int64)),
     "day": np.arange(28) // 4 % 7,
 }
-model(
-    "PoissonTraffic",
-    TRAFFIC,
-    less="counts: extra axis; day: huge, ones, zeros",
-    day=odd.kinds("refuse", seven=lambda a: a + 1),
+SEVEN = odd.kinds("refuse", seven=lambda a: a + 1)
+model("PoissonTraffic", TRAFFIC, less="counts: extra axis; day: huge, ones, zeros", day=SEVEN)
+RATE = odd.kinds("same", list=list, array=np.array)
+RATE |= odd.always("refuse", one=(1.0,), three=(1.0, 1.0, 1.0), nan=(1.0, np.nan), None_=None)
+RATE |= odd.always(
+    "refuse", negative=(-1.0, 1.0), inf=(1.0, np.inf), strings=("a", "b"), string="ab"
 )
 add(
     "TrafficPrior",
     {"base_rate": (1.0, 0.5), "day_concentration": 2.0},
     by=lambda **a: models.TrafficPrior(**a).negative_log_density(np.arange(11.0) / 8),
-    base_rate=odd.kinds("same", list=list, array=np.array)
-    | odd.always(
-        "refuse",
-        one=(1.0,),
-        three=(1.0, 1.0, 1.0),
-        nan=(1.0, np.nan),
-        negative=(-1.0, 1.0),
-        inf=(1.0, np.inf),
-        strings=("a", "b"),
-        None_=None,
-        string="ab",
-    ),
+    base_rate=RATE,
 )
 
 # What is odd about a series as a whole: each is an input of a call without others

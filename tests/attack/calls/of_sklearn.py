@@ -38,13 +38,8 @@ def scores(sample_weight, **a):
 
 
 STEP = {"cv": 3, "method": "newton_step"}
-add(
-    "approx_cross_validate",
-    ROWS | STEP | {"unreliable": "refit", "sample_weight": np.ones(N)},
-    by=scores,
-    less=f"{LESS}; sample_weight: None",
-    **OWN,
-)
+SCORED = ROWS | STEP | {"unreliable": "refit", "sample_weight": np.ones(N)}
+add("approx_cross_validate", SCORED, by=scores, less=f"{LESS}; sample_weight: None", **OWN)
 add("approx_cross_val_predict", ROWS | STEP | {"output": "predict_proba"}, less=LESS, **OWN)
 for name, (estimator, y) in SEVERAL.items():
     own = OWN | {"y": {} if name == "targets" else OWN["y"]}
@@ -60,11 +55,6 @@ for name, (estimator, y) in SEVERAL.items():
         instead={"params": odd.without(odd.OBJECTS, "None", "dict")},
         **own,
     )
-add(
-    "approx_tune",
-    ROWS | {"values": np.array([0.125, 1.0, 10.0])},
-    by=lambda **a: acv.approx_tune(**a).scores,
-    less=f"{LESS_X}; {LESS_Y}",
-    values=odd.SERIES,
-    **OWN,
-)
+TUNED = {"by": lambda **a: acv.approx_tune(**a).scores, "values": odd.SERIES} | OWN
+VALUES = {"values": np.array([0.125, 1.0, 10.0])}
+add("approx_tune", ROWS | VALUES, less=f"{LESS_X}; {LESS_Y}", **TUNED)

@@ -64,6 +64,10 @@ def of_any_length(family):
     return odd.without(family, "None", "fewer", "one too short", "one too long")
 
 
+def is_unpacked(found, params):
+    close(found, params)
+
+
 OWN_SEQUENCES = odd.without(SEQUENCES, "none", "None", "channels")
 NOT_A_SET = "; fold: turned, mask, one"
 LESS = "rng: None; X: too short, too long, empty"
@@ -84,14 +88,9 @@ for name, model in ZOO.items():
             settings = {"less": less, "instead": families, "X": odd.ONE}
             add(f"{name}.{method}", kept, by=bound, unbounded=True, **settings)
     if hasattr(model, "pack"):
-        # beyond doubles
-        add(
-            f"{name}.pack",
-            {"params": POINTS[name]},
-            lambda found, params: close(found, params),
-            by=lambda params, model=model: model.pack(model.unpack(params)),
-            less="params: far" if name == "PoissonTraffic" else "",
-        )
+        less = "params: far" if name == "PoissonTraffic" else ""  # beyond doubles
+        settings = {"by": lambda params, m=model: m.pack(m.unpack(params)), "less": less}
+        add(f"{name}.pack", {"params": POINTS[name]}, is_unpacked, **settings)
 
 
 def hmmlearns():
@@ -100,21 +99,14 @@ def hmmlearns():
     return GaussianHMM(2, random_state=0).fit(FORTY)
 
 
+LENGTHS = odd.always("refuse", short=[15, 24], zero=[40, 0], negative=[50, -10], text="ab")
+LENGTHS |= odd.always("refuse", fraction=[15.5, 24.5], none=[], nested=[[15, 25]])
 add(
     "from_hmmlearn",
     {"estimator": hmmlearns(), "X": FORTY, "lengths": [15, 25]},
     by=lambda estimator, X, lengths: acv.from_hmmlearn(estimator, X, lengths)[1],
     only="estimator lengths",
-    lengths=odd.always(
-        "refuse",
-        short=[15, 24],
-        zero=[40, 0],
-        negative=[50, -10],
-        fraction=[15.5, 24.5],
-        text="ab",
-        none=[],
-        nested=[[15, 25]],
-    ),
+    lengths=LENGTHS,
 )
 HMM = ZOO["GaussianHMM"]
 add(

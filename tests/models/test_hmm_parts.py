@@ -1,0 +1,142 @@
+"""Emissions of an HMM, its fixed probabilities and flat priors, and what it says of frames.
+
+Densities against scipy, predictions by enumeration.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from oracles.toy_models import Laplace
+from scipy.special import logsumexp
+from scipy.stats import bernoulli, norm, poisson
+from test_hmm import (
+    FREE,
+    LENGTHS,
+    choices,
+    continuous,
+    counts,
+    levels,
+    sequences,
+    two_regimes,
+    with_holes,
+)
+
+import acvlib as acv
+from acvlib.models import GLMHMM, HMM, GaussianHMM, NoFiniteOptimum, PoissonHMM
+from acvlib.models.hmm import em
+from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
+
+
+def test_densities_are_scipys():
+    rng = np.random.default_rng(6)
+    model = GaussianHMM(x := with_holes(continuous(rng)), 2)
+    named = model.unpack(params := rng.normal(size=model.n_params)).emission
+    expected = norm.logpdf(x[0][2, 1], named.mean[1, 1], named.sd[1, 1])
+    assert_allclose(model.log_densities(params)[2, 1], expected, rtol=1e-12)
+    model = PoissonHMM(x := with_holes(counts(rng)), 2)
+    rate = model.unpack(params := rng.normal(size=model.n_params)).emission.rate
+    assert_allclose(model.log_densities(params)[2, 1], poisson.logpmf(x[0][2, 1], rate[1, 1]))
+    for family, law in (("bernoulli", bernoulli), ("poisson", poisson)):
+        y, inputs = choices(rng, family)
+        model = GLMHMM(y, inputs, 2, family)
+        weights = model.unpack(params := rng.normal(size=model.n_params)).emission.weights[1, 0]
+        eta = inputs[0][4] @ weights[:2] + weights[2]
+        mean = 1.0 / (1.0 + np.exp(-eta)) if family == "bernoulli" else np.exp(eta)
+        assert_allclose(model.log_densities(params)[4, 1], law.logpmf(y[0][4], mean))
+
+
+def test_a_frame_without_inputs_is_missing():
+    y, inputs = choices(np.random.default_rng(12), "bernoulli")
+    inputs[0][3, 1] = np.nan
+    model = GLMHMM(y, inputs, 2, sites="steps")
+    assert np.flatnonzero(~model.observed).tolist() == [3, LENGTHS[0] + 2]
+
+
+def test_shared_parameters_need_an_m_step_of_their_own():
+    class Shared(Laplace):
+        n_shared = 1
+
+    with pytest.raises(NotImplementedError, match="Shared shares parameters"):
+        Shared().maximise(np.zeros((2, 3)), None)
+
+
+def test_a_flat_prior_is_maximum_likelihood():
+    rng = np.random.default_rng(3)
+    x = two_regimes(rng, 6, 40)
+    flat = {"concentration": 1.0, "mean_scale": np.inf, "variance_prior": (-1.0, 0.0)}
+    fixed = [[0.0, 1.0], [FREE, FREE], [FREE, FREE]]  # all sequences start alike
+    model = GaussianHMM(x, 2, sites="sequences", fixed=fixed, **flat)
+    params = model.initial_params()
+    assert model.log_prior(params) == 0.0
+    climbed = em.expectation_maximisation(model, params, 5000, 1e-14)
+    fit = acv.fit(model, climbed.params)
+    assert_allclose(fit.objective, model.sequence_losses(fit.params).sum(), rtol=1e-12)
+    assert_allclose(fit.objective, climbed.objectives[-1], rtol=1e-9)
+    assert fit.newton_decrement < 1e-6
+    flat = AutoRegression(1, mean_scale=np.inf, variance_prior=(-1.0, 0.0))
+    model = HMM(x, 2, flat, concentration=1.0)
+    assert model.log_prior(model.initial_params()) == 0.0
+
+
+def test_a_probability_that_runs_to_zero_is_named():
+    rng = np.random.default_rng(4)
+    model = HMM(levels(rng), 3, Gaussian(), concentration=1.0)
+    labels = np.repeat([0, 1, 2] * 4, 8)
+    with pytest.raises(NoFiniteOptimum, match="run to 0 under a flat prior"):
+        acv.fit(model, model.params_of_labels(labels))
+    named = model.unpack(em.expectation_maximisation(model, model.params_of_labels(labels)).params)
+    rows = np.vstack([named.initial, named.transition])
+    fixed = np.where(rows < 1e-6, 0.0, np.nan)
+    fixed[0] = [1, 0, 0]
+    fixed[3] = [0, 0, 1]
+    model = HMM(levels(np.random.default_rng(4)), 3, Gaussian(), concentration=1.0, fixed=fixed)
+    assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
+
+
+EMISSIONS = [Gaussian(), AutoRegression(2), NeuralAutoRegression(1, 2)]
+
+
+def paths(model, params, frames):
+    """All paths (S, T) of some frames and log p(x, z) of each."""
+    density = model.log_densities(params)[frames]
+    initial, transition = model.log_chain(params)
+    every = np.array(list(product(range(model.n_states), repeat=len(density))))
+    log_p = initial[every[:, 0]] + density[np.arange(len(density)), every].sum(axis=1)
+    return every, log_p + transition[every[:, :-1], every[:, 1:]].sum(axis=1)
+
+
+@pytest.mark.parametrize("emission", EMISSIONS, ids=str)
+def test_predictions_are_sums_over_paths_of_the_past(emission):
+    rng = np.random.default_rng(3)
+    model = HMM(sequences(rng), 3, emission)
+    params = 0.4 * rng.normal(size=model.n_params)
+    found = model.predict(params)
+    density = model.log_densities(params)
+    for n, frames in enumerate(model.pieces()):
+        for t in range(frames.start, frames.stop):
+            every, log_p = paths(model, params, slice(frames.start, t + 1))
+            past = log_p - density[t, every[:, -1]]  # without the frame itself
+            p = np.exp(past - logsumexp(past))
+            expected = [p[every[:, -1] == k].sum() for k in range(3)]
+            assert_allclose(found.states[t], expected, atol=1e-12)
+            ahead = logsumexp(log_p) - logsumexp(past)
+            assert_allclose(found.log_density[t], ahead, atol=1e-11)
+        total = found.log_density[frames].sum()
+        assert_allclose(total, -model.sequence_losses(params)[n], rtol=1e-10)
+
+
+def test_new_sequences_are_taken_in_place_of_the_models():
+    rng = np.random.default_rng(7)
+    x = sequences(rng, (30, 20), missing=False)
+    model = HMM(x, 2)
+    params = model.initial_params(rng)
+    for method in (model.posterior, model.sequence_losses):
+        assert_allclose(method(params, x), method(params))
+    for method in (model.decode, model.predict):
+        for found, expected in zip(method(params, x), method(params), strict=True):
+            assert_allclose(found, expected)
+    assert len(model.decode(params, x[1:]).states) == 20
+    with pytest.raises(ValueError, match="3 channels: the model has 2"):
+        model.decode(params, [np.ones((4, 3))])
