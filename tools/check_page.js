@@ -3,7 +3,9 @@
 const text = element => element.textContent.trim().slice(0, 40);
 const all = selector => [...document.querySelectorAll(selector)];
 
-const rawMath = () => all('.math').filter(node => !node.querySelector('math')).length;
+const isTeX = node => node.nodeType === Node.TEXT_NODE && /\\[a-z]{2}/i.test(node.data);
+const rawMath = () => all('.math').filter(node => !node.querySelector('math')).length
+  + all('main :is(p, li, td)').filter(node => [...node.childNodes].some(isTeX)).length;
 
 // Badges are links in plain HTML, which Sphinx does not check.
 const links = () => all('a.verdict, a:has(.verdict)').map(a => a.href);
