@@ -69,13 +69,19 @@ def read_only(values: Any, dtype: Any = float) -> np.ndarray:
     return copied
 
 
+def index_of(thing: Any) -> Any:
+    """The index of what has one, as in pandas, or of a model; None of others."""
+    index = getattr(thing, "index", None)  # a list has a method of that name
+    return index if hasattr(index, "equals") else None
+
+
 def in_order_of(index: Any, name: str, values: Any) -> Any:
     """The values in the order of the index of others: by name where they have one, as in pandas.
 
     Raises ValueError where the names differ, or a name that is there twice stands elsewhere.
     """
-    names = getattr(values, "index", None)
-    if not hasattr(index, "equals") or not hasattr(names, "equals") or index.equals(names):
+    names = index_of(values)
+    if names is None or not hasattr(index, "equals") or index.equals(names):
         return values
     alike = index.is_unique and names.is_unique and index.sort_values().equals(names.sort_values())
     if not alike:

@@ -8,7 +8,7 @@ import numpy as np
 from .checks import require
 from .declared import declared
 from .derivatives import derivatives_of
-from .folds.folds import Known
+from .folds.sites import Known
 from .model import with_defaults
 from .results import AResult, CVResult
 from .scores import error_of_sum

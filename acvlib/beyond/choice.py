@@ -13,7 +13,7 @@ from ..compare import compare_models, data_difference, sample_weights
 from ..declared import OneOf, Rng, Whole, declared
 from ..fit import UnrepeatedOptimum
 from ..folds import Folds
-from ..folds.folds import Known
+from ..folds.sites import Known
 from ..methods import ladder
 from ..methods.exact import exact
 from ..methods.ladder import IndefiniteFold

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_whole, in_order_of, real_array, require
+from ..checks import check_whole, in_order_of, index_of, real_array, require
 from ..parallel import pieces
 from ..treecv import Examples as ArrayExamples
 
@@ -56,8 +56,11 @@ class Examples(ArrayExamples):
             files of a folder with different columns; a Series beside rows of other names
         """
         check_whole("memory", memory, 0)
-        target = in_order_of(getattr(source, "index", None), "target", target)
-        return cls(*_read(source, target, features, memory))
+        index = index_of(source)
+        target = in_order_of(index, "target", target)
+        found = cls(*_read(source, target, features, memory))
+        found.__dict__.update(index=index)
+        return found
 
 
 def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -> tuple:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..check import check_result, refit_unreliable
-from ..checks import real_array, require, warn
+from ..checks import index_of, real_array, require, warn
 from ..fit import fit
 from ..folds import Folds, from_splitter, leave_one_out, pairs_of
 from ..methods import ladder
@@ -80,6 +80,7 @@ class Refits:
     def _folds(self, cv, groups):
         n_rows = len(self.outcomes)
         if isinstance(cv, Folds):
+            cv.check_index(index_of(self.X))
             return Folds.of(cv, n_rows)
         cv = pairs_of(cv) if isinstance(cv, np.ndarray | list | tuple) else cv
         splitter = model_selection.check_cv(cv, self.y, classifier=base.is_classifier(self.last))

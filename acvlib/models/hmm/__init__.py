@@ -90,9 +90,9 @@ class HMM(Parameters, Predictions, ModelDefaults):
         single = len(sequences) == 1
         sites = self.sites or ("steps" if single else "sequences")
         weights = self.sample_weight
-        if sites == "steps":
-            weights = in_order_of(sequences.names_of_rows(context), "sample_weight", weights)
-        self.__dict__.update(context=context, sequences=sequences, sites=sites)
+        index = sequences.names_of_rows(context) if sites == "steps" else None
+        weights = in_order_of(index, "sample_weight", weights)
+        self.__dict__.update(context=context, sequences=sequences, sites=sites, index=index)
         weights = weighting.site_weights(weights, self.n_sites)
         law = self.chain_prior
         self.__dict__.update(
