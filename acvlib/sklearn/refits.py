@@ -23,6 +23,7 @@ from ..parallel import blas_for
 from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum, UnconvergedFit
 from .estimators import (
+    COLLINEAR,
     in_words_of,
     model_of,
     outcomes_of,
@@ -145,8 +146,8 @@ class Refits:
         dropped directions that X has, by its `tol`, or nearly so, each of its refits drops others.
         """
         sizes = getattr(self.last, "singular_", np.ones(1))
-        dropped = NEARLY * getattr(self.last, "tol", 0.0) * sizes.max()
-        truncated = self.basis is None and sizes.min() < dropped
+        least, near = sizes.max() * np.array([COLLINEAR, NEARLY * getattr(self.last, "tol", 0.0)])
+        truncated = ((sizes > least) & (sizes < near)).any()
         self.unreliable = self._lack_a_class(unreliable) | truncated
         solvable = ~self.unreliable
         omits = np.ones(len(solvable), bool)
