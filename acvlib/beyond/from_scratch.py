@@ -25,6 +25,7 @@ from ..trials import AllFailed, UnconvergedFit, attempt_each, reasons
 
 MOST_STARTS = 10_000
 ROUNDING = 1e-6  # of a gradient's length
+INSTEAD = 'use acv.exact, or choose(..., method="exact")'
 
 
 class Restarts(NamedTuple):
@@ -107,7 +108,7 @@ def from_scratch(
         return replace(exact(fit, folds), method="from_scratch")
     if not hasattr(model, "sample_weight"):
         name = type(model).__name__
-        raise TypeError(f"{name} has no sample_weight to leave sites out by: use acv.exact")
+        raise TypeError(f"{name} has no sample_weight to leave sites out by: {INSTEAD}")
     run = Run("from_scratch", fit, folds)
     found = Refits.unfinished(len(run.folds), len(fit.params))
     agreeing = np.zeros(len(run.folds), int)
@@ -126,7 +127,7 @@ def from_scratch(
         found.converged[n] = True
 
     tasks = ((n, n, fold) for n, fold in enumerate(track(run.folds, "folds")))
-    _, lost = attempt_each("fold", refit, tasks, "Use acv.exact")
+    _, lost = attempt_each("fold", refit, tasks, INSTEAD)
     if lost:
         found.evaluations["fits"] += n_starts * len(lost)
         rejected[[n for n, _ in lost]] = [reason for _, reason in lost]
@@ -154,6 +155,6 @@ def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> 
     if np.linalg.norm(found - expected) > ROUNDING * (1.0 + np.linalg.norm(expected)):
         raise ValueError(
             f"sample_weight 0 does not leave out a site of this {type(model).__name__}, whose "
-            "scheme weighs more than observations: use acv.exact"
+            f"scheme weighs more than observations: {INSTEAD}"
         )
     return kept
