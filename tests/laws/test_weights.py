@@ -53,6 +53,27 @@ def test_weight_zero_is_no_site(name):
     hold(check, door.examples, seed=SEEDS)
 
 
+@cases("weights", ["GLM logistic", "GLM poisson", "HMM"], "of any size")
+def test_refits_end_as_near_under_small_weights(name):
+    """Where standard errors are wide, a millionth of one is no good tolerance."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = rng.poisson(np.exp(0.5 * X[:, 0])) * 1.0
+
+    def told(weight):
+        if name == "HMM":
+            flat = models.hmm.emissions.Gaussian(np.inf, variance_prior=(-1.0, 0.0))
+            model = models.HMM([X], 1, flat, sample_weight=weight)
+        elif name == "GLM logistic":
+            model = models.GLM(X, y > 0, sample_weight=weight)
+        else:
+            model = models.GLM(X, y, "poisson", sample_weight=weight)
+        result = acv.exact(acv.fit(model), acv.folds.k_fold(60, 6))
+        return {"losses": Said(result.pointwise, result.se)}
+
+    same(told(1e-9), told(1.0))
+
+
 @cases("weights", ["HMM", "GaussianHMM"], "0 is missing, whatever stands there")
 def test_a_frame_of_weight_zero_is_a_missing_frame(name):
     """-999 in a third of all frames sets no unit, no start and no prior."""
