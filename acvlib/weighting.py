@@ -16,6 +16,10 @@ from .checks import LARGEST, real_array
 from .declared import Check, Sizes
 
 
+class LookedBackAt(UserWarning):
+    """Frames of sample weight 0 are what an autoregression predicts others by."""
+
+
 class FactorWeights(NamedTuple):
     """Multipliers of the log-factors: observation and latent (n_sites,), edge (n_edges,)."""
 

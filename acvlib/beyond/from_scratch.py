@@ -5,6 +5,7 @@ which was found with the sites that the fold leaves out. Of surplus hidden state
 these sites; then held-out losses are too low, and too many states seem to predict better.
 """
 
+import warnings
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
@@ -22,6 +23,7 @@ from ..model import Refits, with_defaults
 from ..parallel import track
 from ..results import AFit, CVResult, Fit, Run
 from ..trials import AllFailed, UnconvergedFit, attempt_each, reasons
+from ..weighting import LookedBackAt
 
 MOST_STARTS = 10_000
 ROUNDING = 1e-6  # of a gradient's length
@@ -148,7 +150,8 @@ def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> 
     """The model with sample weight 0 at a fold's sites: F(theta, w_o), as a gradient shows."""
     model = derivatives.model
     weights = fold_weights(derivatives.n_sites, fold)
-    kept = replace(model, sample_weight=weights * model.sample_weight)
+    with warnings.catch_warnings(action="ignore", category=LookedBackAt):  # as in all folds
+        kept = replace(model, sample_weight=weights * model.sample_weight)
     aside = params + 0.1 * np.cos(np.arange(len(params)))  # where states are not alike
     _, expected = derivatives.value_and_gradient(aside, weights)
     _, found = derivatives_of(kept).value_and_gradient(aside, np.ones(len(weights)))

@@ -7,6 +7,7 @@ import pytest
 
 import acvlib as acv
 from acvlib import models
+from acvlib.weighting import LookedBackAt
 
 from .doors import DOORS, real_frames
 from .law import SEEDS, Said, ask, cases, hold, same, taken
@@ -94,6 +95,24 @@ def test_a_frame_of_weight_zero_is_a_missing_frame(name):
         same(weighed, ask(told, kind([missing], 2)))
 
     hold(check, 5, seed=SEEDS)
+
+
+@cases("weights", ["AutoRegressiveHMM"], "0 is looked back at")
+def test_a_frame_of_weight_zero_that_predicts_others_is_named(name):
+    x = np.random.default_rng(0).normal(size=(30, 1))
+    weight = np.ones(29)
+    for gone in ([0], [28], [10, 11]):  # without context; nothing follows frame 28
+        weight[:] = 1.0
+        weight[gone] = 0.0
+        kind = partial(models.AutoRegressiveHMM, n_states=1, sites="steps", sample_weight=weight)
+        if gone != [28]:
+            with pytest.warns(LookedBackAt, match=f"{gone[-1] + 1} looks back at frame {gone[-1]}"):
+                kind([x])
+        holes = x.copy()
+        holes[1:][gone] = np.nan
+        kind([x] if gone == [28] else [holes])
+    model = models.AutoRegressiveHMM([x], 1, sites="steps")
+    acv.from_scratch(acv.fit(model), acv.folds.k_fold(29, 3), 1)  # as all folds do, without a word
 
 
 @pytest.mark.parametrize("door", [models.GLM.objective, lambda m, *at: m.derivatives.hessian(*at)])
