@@ -17,6 +17,7 @@ from autograd.tracer import isbox
 AXES = {0: "one number", 1: "1-d", 2: "2-d"}
 INF = float("inf")
 MOST = 2**40  # of anything that is counted
+WHOLE = 2**53  # up to which floating point has every whole number
 LARGEST = 1e150  # of any number: its square is one
 WIDEST = 120  # characters of what is shown of an object
 FEW = 4  # entries that are shown one by one
@@ -37,9 +38,13 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(given.dtype)
-        if given.dtype == object:  # numbers of any class, but neither None nor text
+        wide = given.dtype in (np.int64, np.uint64) and (abs(given / WHOLE) >= 1.0).any()
+        if wide or given.dtype == object:  # numbers of any class, but neither None nor text
             given = np.frompyfunc(_as_float, 1, 1)(given)
         array = np.array(given, float)
+    except OverflowError:
+        rounded = f"{name} holds whole numbers beyond 2^53, which floating point rounds"
+        raise ValueError(f"{rounded}: subtract an offset first, or divide") from None
     except (TypeError, ValueError):  # text, complex numbers, dates, rows of different lengths
         kind = getattr(values, "dtype", type(values).__name__)
         raise ValueError(f"{name} must be real numbers; got {kind}: {values!r:.60}") from None
@@ -54,6 +59,8 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
 
 
 def _as_float(number):
+    if isinstance(number, int | np.integer) and abs(number) > WHOLE:
+        raise OverflowError
     return np.nan if type(number).__name__ == "NAType" else float(0 + number)  # pandas.NA
 
 

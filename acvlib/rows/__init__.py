@@ -180,9 +180,19 @@ def _by_index(target, index):
     """Values of a Series in the order of the rows of an index; one without, in their own."""
     names = _names_of(target)
     is_named = hasattr(names, "equals") and not np.array_equal(names, np.arange(len(names)))
+    if not is_named and _restarts(index):
+        return target
     if is_named and index is None:
         raise ValueError("target is named by an index, the rows are not: pass its .to_numpy()")
     return in_order_of(index, "target", target)
+
+
+def _restarts(index):
+    """Whether an index counts from 0 anew in each of several files, and names no rows."""
+    if index is None or index.dtype.kind not in "iu":
+        return False
+    places = np.asarray(index)
+    return places[0] == 0 and bool(((places == 0) | (np.diff(places, prepend=-1) == 1)).all())
 
 
 def _names_of(target):
@@ -258,7 +268,7 @@ def _blocks(batches, n_features, y):
                     f"column {batch.schema.names[number]!r} has missing values, {where}: fill them "
                     "in, or drop the rows"
                 )
-            block[:, number] = column.to_numpy(zero_copy_only=False)
+            block[:, number] = column.cast("float64").to_numpy(zero_copy_only=False)
         if block.shape[1] > n_features:
             y[start : start + len(block)] = block[:, -1]
         start += len(block)

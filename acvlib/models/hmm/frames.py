@@ -228,13 +228,11 @@ def _check_readings(listed):
 
 
 def _numbers(name, x):
-    """A copy as floats, nan where masked; refuses integers that floating point rounds."""
+    """A copy as floats, nan where masked."""
     missing = np.ma.getmask(x)
     if np.ma.isMaskedArray(x):
         x = x.filled(0)
     numbers = real_array(name, x, finite=False)
-    if np.asarray(x).dtype.kind in "iu" and (abs(numbers) > 2**53).any():
-        raise ValueError(f"{name} holds integers beyond 2^53: subtract an offset first")
     numbers[missing] = np.nan
     return numbers
 
