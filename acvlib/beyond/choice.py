@@ -24,7 +24,6 @@ from .from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
 
 METHODS = {**ladder.METHODS, "from_scratch": from_scratch}
 del METHODS["no_adjustment"]
-TINY = 1e-300  # beside an exposure that is 0
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def _minus_log_likelihood(fit):
 
 def _size(model):
     """What n of BIC counts: sites, or frames, that are not missing, as often as they weigh."""
-    weights = sample_weights(model) / np.maximum(of_counts(model)[0], TINY)
+    weights = sample_weights(model) / np.maximum(of_counts(model)[0], 1e-300)
     frames = getattr(model, "frames", None)
     if frames is None:
         return weights @ Known.of(model).observed

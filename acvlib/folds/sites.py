@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 class Partly(np.ndarray):
-    """What views of omitted sites are views of, where a fold scores only some of them."""
+    """What the sites of a fold are a view of, where it scores only some of them."""
 
 
 def as_fold(sites: Any, name: str, ndim: int = 1, wanted: str = "") -> np.ndarray:
