@@ -5,9 +5,7 @@ to its optimum: by quasi-Newton steps, which take two gradients where these para
 Single rows of a regression whose errors the fit's leverages bound below the limit take none.
 """
 
-import re
 import time
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -167,19 +165,10 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
 
 
 def _refits(result, rows):
-    """Exact refits of some folds, or None if there are none; warnings call folds as users do."""
-    names = rows if result.folds.labels is None else result.folds.labels[rows]
-    refits = None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            refits = exact(result.fit, result.folds[rows])
-        except FAILURES as error:
-            count = f"the losses of {len(rows)} of {len(rows)} folds are nan"
-            warnings.warn(f"exact: {count}. {error}", UnconvergedFit, stacklevel=1)
-    for each in caught:
-        says = re.sub(
-            r"\bfold (\d+)", lambda fold: f"fold {names[int(fold[1])]}", str(each.message)
-        )
-        warn(says, each.category)
-    return refits
+    """Exact refits of some folds, or None, with a warning, if there are none."""
+    try:
+        return exact(result.fit, result.folds.part(rows))
+    except FAILURES as error:
+        count = f"the losses of {len(rows)} of {len(rows)} folds are nan"
+        warn(f"exact: {count}. {error}", UnconvergedFit)
+        return None

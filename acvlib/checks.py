@@ -17,6 +17,7 @@ from autograd.tracer import isbox
 AXES = {0: "one number", 1: "1-d", 2: "2-d"}
 INF = float("inf")
 MOST = 2**40  # of anything that is counted
+WHOLE = 2**53  # up to which floating point has every whole number
 LARGEST = 1e150  # of any number: its square is one
 WIDEST = 120  # characters of what is shown of an object
 FEW = 4  # entries that are shown one by one
@@ -37,9 +38,13 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(given.dtype)
-        if given.dtype == object:  # numbers of any class, but neither None nor text
+        wide = given.dtype in (np.int64, np.uint64) and (abs(given / WHOLE) >= 1.0).any()
+        if wide or given.dtype == object:  # numbers of any class, but neither None nor text
             given = np.frompyfunc(_as_float, 1, 1)(given)
         array = np.array(given, float)
+    except OverflowError:
+        rounded = f"{name} holds whole numbers beyond 2^53, which floating point rounds"
+        raise ValueError(f"{rounded}: subtract an offset first, or divide") from None
     except (TypeError, ValueError):  # text, complex numbers, dates, rows of different lengths
         kind = getattr(values, "dtype", type(values).__name__)
         raise ValueError(f"{name} must be real numbers; got {kind}: {values!r:.60}") from None
@@ -54,6 +59,8 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
 
 
 def _as_float(number):
+    if isinstance(number, int | np.integer) and abs(number) > WHOLE:
+        raise OverflowError
     return np.nan if type(number).__name__ == "NAType" else float(0 + number)  # pandas.NA
 
 
@@ -69,13 +76,19 @@ def read_only(values: Any, dtype: Any = float) -> np.ndarray:
     return copied
 
 
+def index_of(thing: Any) -> Any:
+    """The index of what has one, as in pandas, or of a model; None of others."""
+    index = getattr(thing, "index", None)  # a list has a method of that name
+    return index if hasattr(index, "equals") else None
+
+
 def in_order_of(index: Any, name: str, values: Any) -> Any:
     """The values in the order of the index of others: by name where they have one, as in pandas.
 
     Raises ValueError where the names differ, or a name that is there twice stands elsewhere.
     """
-    names = getattr(values, "index", None)
-    if not hasattr(index, "equals") or not hasattr(names, "equals") or index.equals(names):
+    names = index_of(values)
+    if names is None or not hasattr(index, "equals") or index.equals(names):
         return values
     alike = index.is_unique and names.is_unique and index.sort_values().equals(names.sort_values())
     if not alike:

@@ -4,16 +4,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln, xlogy
 
 from .checks import require
 from .declared import declared
 from .derivatives import derivatives_of
-from .folds.folds import Known
+from .folds.sites import Known
 from .model import with_defaults
 from .results import AResult, CVResult
 from .scores import error_of_sum
 
 FAR = 1.0  # standard errors from which on the states may be numbered otherwise
+WHOLE = 1e-9  # of a count, that rounding may add
 OUTCOMES = ("y", "counts", "sequences", "labels")  # what a model predicts, under its own name
 
 
@@ -74,7 +76,8 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     """Tabulate how well models predict the same left-out sites, the best first, as ArviZ does.
 
     A DataFrame, one row a model. rank: 0 is the best; elpd: minus the sum over sites of the
-    held-out losses, which must be minus log densities of the same quantity; p: effective number of
+    held-out losses, which must be minus log densities of the same quantity (of "poisson rate" those
+    of counts, y times the exposure; nan where these are not whole); p: effective number of
     parameters, the loss held out minus that under the full fit, summed; elpd_diff: elpd of the best
     minus that of the model; se, dse: standard errors of elpd and of elpd_diff; dse_paired: the
     latter by pairs of losses alone, which covers too little where models are close, since both fits
@@ -105,17 +108,23 @@ def compare_models(results: Mapping[str, Any]) -> Any:
             raise ValueError(f"{name}: {lost} ({where}), {remedy}")
     scored = results[first].groups >= 0
     groups = results[first].groups[scored]
-    elpds = {name: -result.pointwise[scored] for name, result in results.items()}
+    terms = {name: of_counts(result.fit.model) for name, result in results.items()}
+    elpds = {
+        name: -(factor * results[name].pointwise + np.nan_to_num(shift))[scored]
+        for name, (factor, shift) in terms.items()
+    }
     order = sorted(results, key=lambda name: -elpds[name].sum())
     influences = {name: _influences(result.fit, scored) for name, result in results.items()}
     rows = []
     for rank, name in enumerate(order):
         gap = elpds[order[0]] - elpds[name]
         paired = error_of_sum(gap, groups)
+        factor, shift = terms[name]
+        excess = factor * (results[name].pointwise - results[name].fitted_losses)
         row = {
             "rank": rank,
-            "elpd": elpds[name].sum(),
-            "p": results[name].p_loo,
+            "elpd": elpds[name].sum() + 0.0 * np.sum(shift),
+            "p": excess[scored].sum(),
             "elpd_diff": gap.sum(),
             "se": error_of_sum(elpds[name], groups),
             "dse": np.hypot(paired, shared_error(influences[order[0]], influences[name])),
@@ -134,8 +143,7 @@ Influences = tuple[np.ndarray, np.ndarray] | None
 def _influences(fit: Any, scored: np.ndarray) -> Influences:
     """G, 0 but for sites that are scored, and H^-1 J (D, n); None if they are not formed.
 
-    J: how far the gradient moves by a weight more of each site; G: that of its loss, which counts
-    once whatever its sample weight.
+    J: how far the gradient moves by a weight more of each site; G: that of minus its log density.
     """
     derivatives = derivatives_of(fit.model)
     if derivatives.matrix_free or derivatives.is_equation or fit.hessian.indefinite:
@@ -143,7 +151,26 @@ def _influences(fit: Any, scored: np.ndarray) -> Influences:
     cross = derivatives.cross_matrix(fit.params, np.ones(derivatives.n_sites))
     weights = sample_weights(fit.model)
     losses = np.divide(cross, weights, out=np.zeros_like(cross), where=scored & (weights > 0.0))
-    return losses, fit.hessian.solve(cross)
+    return of_counts(fit.model)[0] * losses, fit.hessian.solve(cross)
+
+
+def of_counts(model: Any) -> tuple[Any, Any]:
+    """(a, b): minus the log density of each site's outcome is a * loss + b.
+
+    The outcome of "poisson rate" is the count y * exposure; b is nan where some count is not whole.
+    """
+    if getattr(getattr(model, "family", None), "name", "") != "poisson rate":
+        return 1.0, 0.0
+    exposure, counts = model.sample_weight, _counts(model)
+    shift = gammaln(counts + 1.0) - xlogy(counts, exposure) - exposure * gammaln(model.y + 1.0)
+    return exposure, shift if (counts == np.floor(counts)).all() else np.nan * shift
+
+
+def _counts(model):
+    """y times the exposure, whole where that is, but for rounding."""
+    counts = model.y * model.sample_weight
+    near = np.round(counts)
+    return np.where(abs(counts - near) <= WHOLE * counts, near, counts)
 
 
 def sample_weights(model: Any) -> np.ndarray:
@@ -213,6 +240,8 @@ def data_difference(a: Any, b: Any) -> str:
         if ours[name][1] != theirs[name][1] or not _alike(ours[name][0], theirs[name][0]):
             return f"their {name} are not equal"
     if ours and theirs and not shared:
+        if "rates" in ours or "rates" in theirs:
+            return "losses of 'poisson rate' are no log densities where y * exposure is not whole"
         (name, (numbers, _)), (other, (others, _)) = (next(iter(o.items())) for o in (ours, theirs))
         if not _alike(numbers, others):
             return f"{name} are not {other}"
@@ -243,6 +272,8 @@ def _outcomes(model):
         if name == "sequences":
             channels = getattr(model, "n_channels", None)
             values = [sequence[:, :channels] for sequence in values]
+        if len(terms := np.ravel(of_counts(model)[1])) > 1:
+            name, values = "rates" if np.isnan(terms).all() else "counts", _counts(model)
         parts = values if isinstance(values, tuple | list) else [values]
         joined = np.concatenate([np.empty(0), *map(np.ravel, parts)])
         if name == "counts":

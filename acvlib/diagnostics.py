@@ -9,7 +9,7 @@ from .declared import Positive, Real, Rng, Whole, declared
 from .derivatives import Derivatives, check_weights_read, derivatives_of
 from .folds import leave_one_out
 from .folds import weights as weights_without
-from .folds.folds import Known
+from .folds.sites import Known
 from .methods.exact import exact
 from .model import AModel
 from .results import AResult
@@ -38,7 +38,7 @@ def difference_estimate(
     """
     n = len(result.folds)
     drawn = rng.choice(n, n_exact, replace=False)
-    refit = exact(result.fit, result.folds[drawn])
+    refit = exact(result.fit, result.folds.part(drawn))
     scored = len(np.concatenate(result.folds.scored)) / n
     gaps = (refit.fold_totals - result.fold_totals[drawn]) / scored
     se = gaps.std(ddof=1) * np.sqrt((1 - n_exact / n) / n_exact)

@@ -14,6 +14,7 @@ from .solvers.inverse import IndefiniteHessian, Solvable
 from .solvers.newton import newton
 from .solvers.newton_cg import below_saddle, newton_cg
 from .trials import NoFiniteOptimum
+from .weighting import unit_of
 
 Start = Annotated[np.ndarray, Real("n_params")]
 MAX_SADDLES = 20  # that a fit leaves
@@ -214,6 +215,7 @@ def _polished(derivatives, params, tolerance):
     solver = newton_cg if derivatives.matrix_free else newton
     # Far from an equation's solution large residuals make errors look small: it is solved twice.
     least = 2 if derivatives.is_equation else 1
+    tolerance = tolerance * unit_of(derivatives.model)
     closer = 0.1 * tolerance  # as the last step's Hessian may be another point's
     for done in range(1, ROUNDS + 1):
         own = derivatives.refits(params, WHOLE, closer)

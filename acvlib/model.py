@@ -49,9 +49,10 @@ class EstimatingEquation(HasSites, Protocol):
 class ModelDefaults:
     """What a model may say of itself, and what holds where it says nothing.
 
-    observed (n_sites,): False where a site is missing and can be in no fold; sites: what they are,
-    such as "rows" or "steps": folds of others are refused; convex: F at w = 1 is convex in params,
-    so that Newton's method finds its minimum from any start; quadratic: it does so in one step;
+    observed (n_sites,): False where a site is missing and can be in no fold; index: of pandas, the
+    names of sites that have some, and sites: what they are, such as "rows" or "steps": folds of
+    others are refused; convex: F at w = 1 is convex in params, so that Newton's method finds its
+    minimum from any start; quadratic: it does so in one step;
     normalised: F divides by the sum of the weights, so that omitting sites takes no curvature away;
     restart_points(rng, n): a list of n points to fit from, for a model that knows better than n
     times initial_params; restarts_climbed: these are near optima, and `fit` tries several of them;
@@ -62,6 +63,7 @@ class ModelDefaults:
     """
 
     __repr__ = one_line
+    index: Any = None
     observed: Any = None
     sites: Any = ""
     convex: Any = False

@@ -126,7 +126,7 @@ class CVResult(HeldOutLosses):
             given = np.array([np.size(of_fold) for of_fold in self.losses])
         if (sizes != given).any():
             number = np.argmax(sizes != given)
-            wanted = f"the {sizes[number]} sites that fold {number} scores"
+            wanted = f"the {sizes[number]} sites that {self.folds.name(number)} scores"
             raise ValueError(f"heldout_loss gives {given[number]} losses of {wanted}: one a site")
         return np.repeat(np.arange(len(sizes)), sizes), sites, losses
 
@@ -182,7 +182,7 @@ class Run:
         errors: list[Exception] = []
         while parts:
             part = parts.pop()
-            folds = self.folds if not errors else self.folds[part]
+            folds = self.folds if not errors else self.folds.part(part)
             try:
                 if not self.is_checked:
                     self.derivatives.defaults.check_folds(folds)
@@ -205,8 +205,8 @@ class Run:
             raise errors[0]
         why = []
         for number, lost in sorted(self.lost.items()):
-            says = f"{type(lost).__name__}: {lost}".replace("fold 0", f"fold {number}")
-            why.append((f"fold {number}", says))
+            name = self.folds.name(number)
+            why.append((name, f"{type(lost).__name__}: {lost}".replace("fold 0", name)))
         count = f"the losses of {len(why)} of {n_folds} folds are nan"
         warn(f"{self.method}: {count}. {reasons(why)}", UnconvergedFit)
         return solved

@@ -16,6 +16,10 @@ from .checks import LARGEST, real_array
 from .declared import Check, Sizes
 
 
+class LookedBackAt(UserWarning):
+    """Frames of sample weight 0 are what an autoregression predicts others by."""
+
+
 class FactorWeights(NamedTuple):
     """Multipliers of the log-factors: observation and latent (n_sites,), edge (n_edges,)."""
 
@@ -96,3 +100,9 @@ def _refuse(weights, bad, reason, site="site", name="weight"):
     if bad.any():
         number = np.argmax(bad)
         raise ValueError(f"{name} {weights[number]} of {site} {number} {reason}")
+
+
+def unit_of(model: Any) -> float:
+    """The root of the mean sample weight above 0, at most 1: standard errors are as much wider."""
+    weights = np.ravel(getattr(model, "sample_weight", 1.0))
+    return min(1.0, np.sqrt(weights[weights > 0.0].mean()))

@@ -93,8 +93,10 @@ def test_flags_of_ones_own_are_refitted_and_nothing_else_and_lost_folds_are_name
     """Group d has all rows of a class."""
     model = acv.models.GLM(rng.normal(size=(12, 1)), np.arange(12) > 9, penalty=1.0)
     folds = acv.folds.leave_group_out(np.repeat(list("abcd"), 3))
-    with pytest.warns(acv.trials.UnconvergedFit, match="fold 3 leaves"):
+    with pytest.warns(acv.trials.UnconvergedFit, match="fold d leaves"):
         still = acv.no_adjustment(acv.fit(model), folds)
+    with pytest.warns(acv.trials.UnconvergedFit, match="fold d leaves responses of one class"):
+        acv.difference_estimate(still, 4, 0)
     for flags in ([False, False, False, True], [True, False, False, True]):
         with pytest.warns(acv.trials.UnconvergedFit, match="fold d leaves responses of one class"):
             refitted = acv.refit_unreliable(still, np.array(flags))

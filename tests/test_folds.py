@@ -27,6 +27,7 @@ def test_forms_of_the_same_folds_are_the_same_in_their_order(form):
     assert Folds(np.array([[3, 1], [4, 0]], "u1"))[0].dtype == np.int64
 
 
+SOME = Folds(TWO, [[3], [0, 4]])  # scores only some
 BAD = {  # what else is refused is in tests/attack; here is what is said
     "labels in a list": ([0, 1, 1, 0], "labels == a"),
     "masks": ([MASK, ~MASK], r"np\.flatnonzero\(mask\)"),
@@ -42,6 +43,8 @@ BAD = {  # what else is refused is in tests/attack; here is what is said
     "scored twice": (lambda: Folds(TWO, [[3, 3], [4]]), "fold 0 holds site 3 more than once"),
     "scored of too few": (lambda: Folds(TWO, [[3]]), "2 folds are omitted, 1 are scored"),
     "nothing scored": (lambda: Folds(TWO[1:], [[]]), "fold 0 scores no site"),
+    "repeated by hand": (lambda: [*SOME, *SOME], "join folds by a \\+ b"),
+    "drawn by hand": (lambda: (SOME[number] for number in [1]), "some by a\\[rows\\]"),
     "labels of others": (lambda: Folds(TWO, labels="abc"), "3 labels of 2 folds"),
 }
 

@@ -15,7 +15,7 @@ from ..checks import real_array
 from ..declared import Count, Flag, Is, Params, Rng, declared
 from ..derivatives import Derivatives
 from ..folds import Fold, Folds
-from ..folds.folds import Known
+from ..folds.sites import Known
 from ..model import ModelDefaults
 from ..parallel import pieces
 from ..solvers.inverse import DenseFolds, DenseHessian

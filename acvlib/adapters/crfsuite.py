@@ -79,7 +79,7 @@ class FeatureCRF(Tagging):
         free = self._seen(tokens) if self.free is None else is_free("free", self.free, Sizes())
         if (np.diff(free) <= 0).any():
             raise ValueError("free must be rising: each weight has one place")
-        self._settle(tokens, read_only(free, np.int64))
+        self._settle(tokens, read_only(free, np.int64), index)
 
     @cached_property
     def classes(self) -> tuple[str, ...]:

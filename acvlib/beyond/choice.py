@@ -9,11 +9,11 @@ import numpy as np
 
 from ..check import refit_unreliable
 from ..checks import NotFinite, warn
-from ..compare import compare_models, data_difference, sample_weights
+from ..compare import compare_models, data_difference, of_counts, sample_weights
 from ..declared import OneOf, Rng, Whole, declared
 from ..fit import UnrepeatedOptimum
 from ..folds import Folds
-from ..folds.folds import Known
+from ..folds.sites import Known
 from ..methods import ladder
 from ..methods.exact import exact
 from ..methods.ladder import IndefiniteFold
@@ -154,13 +154,12 @@ def _minus_log_likelihood(fit):
         with np.errstate(all="ignore"):  # a mean over sites, without any, is nan: no likelihood
             _, ridge = fit.derivatives.value_and_gradient(fit.params, np.zeros(model.n_sites))
     is_plain = not (np.any(ridge) or getattr(model, "site_penalty", 0.0))
-    is_density = getattr(getattr(model, "family", None), "name", "") != "poisson rate"
-    return fit.objective if is_plain and is_density else np.nan
+    return fit.objective + np.sum(of_counts(model)[1]) if is_plain else np.nan
 
 
 def _size(model):
     """What n of BIC counts: sites, or frames, that are not missing, as often as they weigh."""
-    weights = sample_weights(model)
+    weights = sample_weights(model) / np.maximum(of_counts(model)[0], 1e-300)
     frames = getattr(model, "frames", None)
     if frames is None:
         return weights @ Known.of(model).observed

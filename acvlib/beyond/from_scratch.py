@@ -5,6 +5,7 @@ which was found with the sites that the fold leaves out. Of surplus hidden state
 these sites; then held-out losses are too low, and too many states seem to predict better.
 """
 
+import warnings
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
@@ -22,9 +23,11 @@ from ..model import Refits, with_defaults
 from ..parallel import track
 from ..results import AFit, CVResult, Fit, Run
 from ..trials import AllFailed, UnconvergedFit, attempt_each, reasons
+from ..weighting import LookedBackAt
 
 MOST_STARTS = 10_000
 ROUNDING = 1e-6  # of a gradient's length
+INSTEAD = 'use acv.exact, or choose(..., method="exact")'
 
 
 class Restarts(NamedTuple):
@@ -107,7 +110,7 @@ def from_scratch(
         return replace(exact(fit, folds), method="from_scratch")
     if not hasattr(model, "sample_weight"):
         name = type(model).__name__
-        raise TypeError(f"{name} has no sample_weight to leave sites out by: use acv.exact")
+        raise TypeError(f"{name} has no sample_weight to leave sites out by: {INSTEAD}")
     run = Run("from_scratch", fit, folds)
     found = Refits.unfinished(len(run.folds), len(fit.params))
     agreeing = np.zeros(len(run.folds), int)
@@ -126,7 +129,7 @@ def from_scratch(
         found.converged[n] = True
 
     tasks = ((n, n, fold) for n, fold in enumerate(track(run.folds, "folds")))
-    _, lost = attempt_each("fold", refit, tasks, "Use acv.exact")
+    _, lost = attempt_each("fold", refit, tasks, INSTEAD)
     if lost:
         found.evaluations["fits"] += n_starts * len(lost)
         rejected[[n for n, _ in lost]] = [reason for _, reason in lost]
@@ -147,13 +150,14 @@ def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> 
     """The model with sample weight 0 at a fold's sites: F(theta, w_o), as a gradient shows."""
     model = derivatives.model
     weights = fold_weights(derivatives.n_sites, fold)
-    kept = replace(model, sample_weight=weights * model.sample_weight)
+    with warnings.catch_warnings(action="ignore", category=LookedBackAt):  # as in all folds
+        kept = replace(model, sample_weight=weights * model.sample_weight)
     aside = params + 0.1 * np.cos(np.arange(len(params)))  # where states are not alike
     _, expected = derivatives.value_and_gradient(aside, weights)
     _, found = derivatives_of(kept).value_and_gradient(aside, np.ones(len(weights)))
     if np.linalg.norm(found - expected) > ROUNDING * (1.0 + np.linalg.norm(expected)):
         raise ValueError(
             f"sample_weight 0 does not leave out a site of this {type(model).__name__}, whose "
-            "scheme weighs more than observations: use acv.exact"
+            f"scheme weighs more than observations: {INSTEAD}"
         )
     return kept

@@ -24,7 +24,7 @@ from ..checks import check_whole, one_line
 from ..declared import OneOf, declared
 from ..fit import TOLERANCE
 from ..folds import Folds, leave_one_out
-from ..folds.folds import Known
+from ..folds.sites import Known
 from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..results import AFit

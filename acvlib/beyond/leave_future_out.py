@@ -25,7 +25,7 @@ from ..fit import TOLERANCE
 from ..folds import STARTS, Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
-from ..folds.folds import Known, as_fold
+from ..folds.sites import Known, as_fold
 from ..methods.exact import refit_folds
 from ..parallel import one_blas_thread
 from ..results import AFit, Fit

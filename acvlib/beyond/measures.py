@@ -8,7 +8,7 @@ from scipy.linalg import solve_triangular
 from ..checks import require
 from ..declared import declared
 from ..folds import leave_one_out
-from ..folds.folds import Known
+from ..folds.sites import Known
 from ..methods.ladder import newton_step
 from ..results import AFit
 

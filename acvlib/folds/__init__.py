@@ -14,9 +14,10 @@ import numpy as np
 from scipy.sparse import csr_matrix, eye_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
-from ..checks import check_kind, check_whole, numbered
+from ..checks import check_kind, check_whole, in_order_of, index_of, numbered
 from ..declared import Check, Count, Flag, Real, Rng, Sizes, Whole, declared
-from .folds import WHOLE, Flags, Folds, Known, Sites, as_fold, as_set
+from .folds import WHOLE, Folds
+from .sites import Flags, Known, Sites, as_fold, as_set
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
 Percent = Annotated[float, Real("", above=0.0, below=100.0)]
@@ -70,7 +71,7 @@ def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
 
 
 def _of(known, omitted, scored=None):
-    return Folds(omitted, scored, known.n, sites=known.sites)
+    return Folds(omitted, scored, known.n, None, known.sites, known.index)
 
 
 def leave_one_out(n_sites: Any, observed: Flags = None) -> Folds:
@@ -132,7 +133,9 @@ def leave_group_out(
     groups are omitted together, in the order of their labels, or as drawn by `rng`.
     """
     numbers, names = numbered(labels)
-    sites = Known.of(len(numbers), observed).numbers
+    index = index_of(labels)
+    known = Known.of(len(numbers), in_order_of(index, "observed", observed))
+    sites = known.numbers
     sites = sites[np.argsort(numbers[sites], kind="stable")]
     parts = np.split(sites, np.flatnonzero(np.diff(numbers[sites])) + 1)
     n = len(parts)
@@ -147,7 +150,7 @@ def leave_group_out(
         omitted.append(np.sort(np.concatenate([parts[group] for group in together])))
         chosen = [names[numbers[parts[group][0]]] for group in together]
         shown.append(chosen[0] if per_fold == 1 else ", ".join(map(str, chosen)))
-    return Folds(omitted, None, len(numbers), shown)
+    return Folds(omitted, None, len(numbers), shown, index=known.index if index is None else index)
 
 
 @declared
@@ -194,7 +197,9 @@ def from_splitter(
     if getattr(X, "ndim", 1) == 0 or not hasattr(X, "__len__"):
         raise ValueError(f"X is {X!r:.60}: it must have a row for each site")
     n_sites = X.shape[0] if hasattr(X, "shape") else len(X)
-    mask = Known.of(n_sites, observed).observed
+    index = index_of(X)
+    y, groups = in_order_of(index, "y", y), in_order_of(index, "groups", groups)
+    mask = Known.of(n_sites, in_order_of(index, "observed", observed)).observed
     is_splitter = hasattr(cv, "split") and not isinstance(cv, str)
     pairs = cv.split(X, y, groups) if is_splitter else pairs_of(cv)
     omitted = []
@@ -210,7 +215,7 @@ def from_splitter(
         rest = np.flatnonzero(left_out * mask)
         omitted.append(test if len(test) == len(rest) else rest)
         scored.append(test)
-    return Folds(omitted, scored, n_sites)
+    return Folds(omitted, scored, n_sites, index=index)
 
 
 def pairs_of(cv: Any) -> list:

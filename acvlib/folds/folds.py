@@ -1,144 +1,14 @@
 """The sites that each fold omits from the fit, and those of them that it scores."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..checks import MOST, check_kind, check_whole, in_order_of, real_array, require
-
-Flags = np.ndarray | None
-
-NOT_SITES = "is not a non-empty 1-d array of site numbers"
-REMEDY = """
-folds must be a sequence of integer arrays of sites, one a fold.
-For a mask: np.flatnonzero(mask). For pairs (training set, test set): folds.from_splitter.
-For one label a site: [np.flatnonzero(labels == a) for a in np.unique(labels)]."""
-
-
-class Known(NamedTuple):
-    """How many sites there are, which are observed (n,), and what they are: "rows", "steps", ..."""
-
-    n: int
-    observed: np.ndarray
-    sites: str
-
-    @classmethod
-    def of(cls, n_sites: Any, observed: Flags = None) -> "Known":
-        """Of a number of sites, or of a model, which knows what is observed and of what kind."""
-        n = check_whole("n_sites", getattr(n_sites, "n_sites", n_sites), 1)
-        kind = getattr(n_sites, "sites", "")
-        observed = getattr(n_sites, "observed", None) if observed is None else observed
-        flags = real_array("observed", np.ones(n) if observed is None else observed, finite=False)
-        if flags.shape != (n,):
-            raise ValueError(f"observed has shape {flags.shape}, not ({n},): one flag a site")
-        if not np.isin(flags, [0.0, 1.0]).all():
-            raise ValueError("observed must be True or False, one flag a site")
-        if not flags.any():
-            raise ValueError("no site is observed: there is nothing to leave out in a fold")
-        return cls(n, flags.astype(bool), kind if isinstance(kind, str) else "")
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The observed sites."""
-        return np.flatnonzero(self.observed)
-
-
-def as_fold(sites: Any, name: str, ndim: int = 1, wanted: str = "") -> np.ndarray:
-    """Copy the sites of one fold (size,), or of a table of folds, as int64; wanted: else."""
-    if hasattr(sites, "get_indexer"):  # an Index of pandas
-        places = "of groups, .groupby(...).indices; of others, np.flatnonzero"
-        raise ValueError(f"{name} is an Index, labels and not places: give numbers: {places}")
-    array = np.empty(2, object)
-    with suppress(ValueError):  # its entries differ in length
-        array = np.asarray(sites)
-    if array.ndim != ndim or not (array.dtype.kind in "iu" or array.size == 0):
-        got = f"but {array.dtype} of shape {array.shape}."
-        raise ValueError(f"{name} {wanted or NOT_SITES}, {got}{'' if wanted else REMEDY}")
-    if isinstance(sites, np.ma.MaskedArray):
-        raise ValueError(f"{name} is a masked array: give its .compressed() numbers")
-    if array.dtype.kind == "u":
-        array = np.minimum(array, np.uint64(MOST))  # unsigned integers may wrap
-    return np.array(array, np.int64)
-
-
-def as_set(sites: Any, n_sites: int, name: str = "the set of sites") -> np.ndarray:
-    """Copy a set of sites as int64; ValueError for one that is none of 0 ... n_sites - 1."""
-    copied = as_fold(sites, name)
-    outside = copied[(copied < 0) | (copied >= n_sites)]
-    if outside.size:
-        raise ValueError(f"{name} holds site {outside[0]}, outside 0 ... {n_sites - 1}")
-    return copied
-
-
-class Sites(Sequence):
-    """A list of arrays, the sites of each fold: all of them end to end, and how many each has."""
-
-    def __init__(self, sites: np.ndarray, sizes: np.ndarray):
-        self.sites = sites
-        self.sizes = sizes
-        self.ends = np.append(0, np.cumsum(sizes))
-
-    @classmethod
-    def of(cls, folds: Any, n_sites: int = MOST) -> "Sites":
-        """Copy a sequence or a table of folds; ValueError unless each is a set of these sites."""
-        if isinstance(folds, Sites):
-            return folds
-        dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
-        if hasattr(folds, "keys") or not hasattr(folds, "__iter__") or dimensions == 0:
-            told = f"folds are {type(folds).__name__}, whose keys or digits are no folds"
-            raise ValueError(f"{told}.{REMEDY}")
-        if dimensions == 2 and folds.dtype.kind in "iu":
-            table = as_fold(folds, "folds", 2)
-            copied = cls(table.ravel(), np.full(*table.shape))
-        else:
-            arrays = [as_fold(sites, f"fold {number}") for number, sites in enumerate(folds)]
-            sizes = np.array([len(sites) for sites in arrays], int)
-            copied = cls(np.concatenate([np.empty(0, np.int64), *arrays]), sizes)
-        copied.check_range(n_sites)
-        keys = copied.keys
-        if not (np.diff(keys) > 0).all():
-            first = np.unique(keys, return_index=True)[1]
-            copied.refuse(~np.isin(np.arange(len(keys)), first), "holds site {} more than once")
-        return copied
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-    def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, int | np.integer):
-            number = range(len(self))[rows]
-            return self.sites[self.ends[number] : self.ends[number + 1]]
-        numbers = np.arange(len(self))[rows]
-        sizes = self.sizes[numbers]
-        shift = self.ends[numbers] - (np.cumsum(sizes) - sizes)
-        return Sites(self.sites[np.arange(sizes.sum()) + np.repeat(shift, sizes)], sizes)
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return map(self.sites.__getitem__, map(slice, self.ends[:-1], self.ends[1:]))
-
-    @property
-    def keys(self) -> np.ndarray:
-        """One number for each (fold, site), in the order of such pairs."""
-        return np.repeat(MOST * np.arange(len(self)), self.sizes) + self.sites
-
-    def check_range(self, n_sites: int) -> None:
-        """Raise ValueError for a site that is none of 0 ... n_sites - 1."""
-        outside = (self.sites < 0) | (self.sites >= n_sites)
-        self.refuse(outside, f"holds site {{}}, outside 0 ... {n_sites - 1}")
-
-    def refuse(self, bad: np.ndarray, says: str) -> None:
-        """Raise ValueError for the first bad one of the sites, or of the folds if none is said."""
-        if not bad.any():
-            return
-        place = np.argmax(bad)
-        if "{}" in says:
-            says = says.format(self.sites[place])
-            place = np.searchsorted(self.ends, place, "right") - 1
-        raise ValueError(f"fold {place} {says}")
+from ..checks import MOST, check_kind, check_whole, in_order_of, require
+from .sites import NOT_SITES, Flags, Known, Partly, Sites
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +22,9 @@ class Folds:
 
     n_sites, sites: how many sites there are, in and outside folds, and of what kind, as "steps" or
     "sequences"; a model of other sites refuses them. None and "" where that is not known. labels
-    (n_folds,): the user's name of each fold, such as the group that it leaves out, or None.
+    (n_folds,): the user's name of each fold, such as the group that it leaves out, or None. index:
+    the names of the sites in the labels or flags that the folds were made of, as in pandas; a model
+    whose rows have other names, or another order, refuses them.
     """
 
     omitted: Any
@@ -160,6 +32,7 @@ class Folds:
     n_sites: int | None = None
     labels: Any = None
     sites: str = ""
+    index: Any = field(default=None, repr=False)
     sizes: np.ndarray = field(init=False, repr=False)  # how many sites each fold omits, (n_folds,)
 
     def __post_init__(self):
@@ -168,6 +41,9 @@ class Folds:
         n_sites = MOST if self.n_sites is None else check_whole("n_sites", self.n_sites, 1)
         omitted = Sites.of(self.omitted, n_sites)
         scored = omitted
+        if self.scored is None and omitted.partly:
+            remedy = "join folds by a + b, take some by a[rows]; to score all sites, pass copies"
+            raise ValueError(f"lists of folds forget which of their sites are scored: {remedy}")
         if self.scored is not None:
             scored = Sites.of(self.scored)
             if len(omitted) != len(scored):
@@ -197,6 +73,7 @@ class Folds:
         if folds.sites and known.sites and folds.sites != known.sites:
             made = f"these folds leave out {folds.sites}, and the model {known.sites}"
             raise ValueError(f"{made}: {remedy}")
+        folds.check_index(known.index)
         if not len(folds):
             raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
         omitted = folds.omitted
@@ -208,6 +85,13 @@ class Folds:
         omitted.refuse(omitted.sizes == n, everything)
         folds.scored.refuse(folds.scored.sizes == 0, "scores no site: drop it")
         return folds
+
+    def check_index(self, index: Any) -> None:
+        """Raise ValueError for folds of labels in another order than rows with this index."""
+        if self.index is not None and index is not None and not self.index.equals(index):
+            made = "these folds were made of labels or flags whose index is not that of the rows"
+            order = "make them of labels.loc[X.index], or, if these are in the order of the rows"
+            raise ValueError(f"{made} X: {order}, of labels.to_numpy()")
 
     def __repr__(self) -> str:
         few = self.scored is not self.omitted
@@ -221,7 +105,7 @@ class Folds:
         rows = self.lined_up(rows)
         omitted = self.omitted[rows]
         if isinstance(omitted, np.ndarray):
-            return omitted
+            return self._seen(omitted)
         scored = omitted if self.scored is self.omitted else self.scored[rows]
         part = object.__new__(Folds)  # a part of what was checked needs no other check
         own = {"omitted": omitted, "scored": scored, "sizes": omitted.sizes}
@@ -230,17 +114,36 @@ class Folds:
         return part
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        return iter(self.omitted)
+        return map(self._seen, self.omitted)
+
+    def _seen(self, sites):
+        """The sites of a fold as a plain array, which tells new folds that not all are scored."""
+        return sites if self.scored is self.omitted else sites.view(Partly)[:].view(np.ndarray)
+
+    def part(self, rows: Any) -> "Folds":
+        """Return `self[rows]`, whose labels are the folds' numbers here where they have none."""
+        part = self[rows]
+        if self.labels is None:
+            part.__dict__["labels"] = np.arange(len(self))[rows].astype(object)
+        return part
+
+    def name(self, place: Any) -> str:
+        """Say "fold" and its label, or its number."""
+        label = None if self.labels is None else self.labels[place]
+        return f"fold {place if label is None else label}"
 
     def __add__(self, other: "Folds") -> "Folds":
         """Both, one after the other, with the sites that they score and their labels."""
         check_kind("what is added to folds", other, Folds)
+        other.check_index(self.index)
         if (self.n_sites, self.sites) != (other.n_sites, other.sites):
             raise ValueError("folds of different sites cannot be joined: make both of the model")
         given = [[None] * len(f) if f.labels is None else [*f.labels] for f in (self, other)]
         labels = None if self.labels is other.labels is None else sum(given, [])
+        index = other.index if self.index is None else self.index
+        omitted = [*self.omitted, *other.omitted]
         scored = [*self.scored, *other.scored]
-        return Folds([*self, *other], scored, self.n_sites, labels, self.sites)
+        return Folds(omitted, scored, self.n_sites, labels, self.sites, index)
 
     def lined_up(self, rows: Any) -> Any:
         """Rows of folds; flags in a Series of pandas by label, or by number where none has one."""

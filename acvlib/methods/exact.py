@@ -18,6 +18,7 @@ from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
 from ..solvers.newton_cg import MAX_STEPS, newton_cg
 from ..trials import UnconvergedFit
+from ..weighting import unit_of
 
 PARTS = 64  # for any number of workers, which thus changes no bit
 NUDGE = 0.01  # standard errors off the start: no symmetry then leads a descent to a saddle
@@ -34,7 +35,8 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     with Hessians as in `newton_step`, refits the folds that meet negative curvature or do not
     converge by these, and all folds of an estimating equation or where Hessians are cheap. Folds of
     a convex model start from the optimum of all data, even where the fit is not there yet. A
-    decrement below 1e-9 is rounding. Folds that did not converge are warned of once.
+    decrement below 1e-9 is rounding. Standard errors are those of sample weights that are 1 in the
+    mean, where theirs is less. Folds that did not converge are warned of once.
 
     Within `joblib.parallel_config("dask")` the workers of a cluster refit the folds in up to 64
     parts, whose params agree with those of one machine to the tolerance, and to the bit for any
@@ -44,6 +46,7 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     end; `indefinite`: whether the fold's last Hessian is, where it needed one.
     """
     run = Run("exact", fit, folds)
+    tolerance = tolerance * unit_of(fit.model)
 
     def refit(folds: Folds) -> Refits:
         backend, _ = get_active_backend()
@@ -113,7 +116,8 @@ def refit_folds(
         return refits
     inverse = fit.hessian.solve(np.eye(len(start)))
     draws = np.random.default_rng(0).standard_normal(len(start))
-    nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
+    size = NUDGE * unit_of(fit.model) / np.linalg.norm(draws)
+    nudge = size * solve_triangular(fit.hessian.factor[0], draws)
     for part in pieces(len(folds), folds_at_once(len(start))):
         some, found = folds[part], refits.part(part)
         near = start + nudge if starts is None else starts[part]

@@ -130,7 +130,7 @@ def newton_step(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult
     n_folds = len(run.folds)
     if refits.indefinite.any():
         count = f"{refits.indefinite.sum()} of {n_folds} folds have an indefinite Hessian"
-        first = f"(first: fold {np.argmax(refits.indefinite)})"
+        first = f"(first: {run.folds.name(np.argmax(refits.indefinite))})"
         warn(f"{count} {first}: use exact() for them, or pass damping", IndefiniteFold)
     counts = {"gradient": n_folds, "hessian": n_folds}
     return run.finish(refits.params, counts, refits.indefinite)

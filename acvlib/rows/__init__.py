@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_whole, in_order_of, real_array, require
+from ..checks import check_whole, in_order_of, index_of, real_array, require
 from ..parallel import pieces
 from ..treecv import Examples as ArrayExamples
 
@@ -56,8 +56,11 @@ class Examples(ArrayExamples):
             files of a folder with different columns; a Series beside rows of other names
         """
         check_whole("memory", memory, 0)
-        target = in_order_of(getattr(source, "index", None), "target", target)
-        return cls(*_read(source, target, features, memory))
+        index = index_of(source)
+        target = in_order_of(index, "target", target)
+        found = cls(*_read(source, target, features, memory))
+        found.__dict__.update(index=index)
+        return found
 
 
 def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -> tuple:
@@ -177,9 +180,19 @@ def _by_index(target, index):
     """Values of a Series in the order of the rows of an index; one without, in their own."""
     names = _names_of(target)
     is_named = hasattr(names, "equals") and not np.array_equal(names, np.arange(len(names)))
+    if not is_named and _restarts(index):
+        return target
     if is_named and index is None:
         raise ValueError("target is named by an index, the rows are not: pass its .to_numpy()")
     return in_order_of(index, "target", target)
+
+
+def _restarts(index):
+    """Whether an index counts from 0 anew in each of several files, and names no rows."""
+    if index is None or index.dtype.kind not in "iu":
+        return False
+    places = np.asarray(index)
+    return places[0] == 0 and bool(((places == 0) | (np.diff(places, prepend=-1) == 1)).all())
 
 
 def _names_of(target):
@@ -255,7 +268,7 @@ def _blocks(batches, n_features, y):
                     f"column {batch.schema.names[number]!r} has missing values, {where}: fill them "
                     "in, or drop the rows"
                 )
-            block[:, number] = column.to_numpy(zero_copy_only=False)
+            block[:, number] = column.cast("float64").to_numpy(zero_copy_only=False)
         if block.shape[1] > n_features:
             y[start : start + len(block)] = block[:, -1]
         start += len(block)

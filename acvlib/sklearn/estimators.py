@@ -217,7 +217,8 @@ def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.nd
 
     Refits of any rows stay in the span of the rows of X. With more columns than rows, a penalised
     model is as small as the rows are many: X X' = U'U, B = X' U^-1, and |gamma| = |beta|. Without a
-    penalty, LinearRegression has the coefficients of least norm, in the span of all rows.
+    penalty, LinearRegression has the coefficients of least norm, in the span of all rows but for
+    directions that its `tol` drops.
     """
     penalised = settings.get("penalty", settings.get("site_penalty")) > 0.0
     n, p = X.shape
@@ -243,7 +244,7 @@ def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.nd
     level = np.average(X, axis=0, weights=weights) if estimator.fit_intercept else 0.0
     sizes, directions = svd((X - level) * np.sqrt(weights)[:, None], full_matrices=False)[1:]
     rank = getattr(estimator, "rank_", np.sum(sizes > COLLINEAR * sizes[0]))  # none of sparse X
-    if rank == p or sizes[rank:].max(initial=0.0) > COLLINEAR * sizes[0]:
+    if rank == p:
         return X, None
     basis = directions[:rank].T
     return X @ basis, aslinearoperator(basis)

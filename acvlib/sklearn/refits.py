@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..check import check_result, refit_unreliable
-from ..checks import real_array, require, warn
+from ..checks import index_of, real_array, require, warn
 from ..fit import fit
 from ..folds import Folds, from_splitter, leave_one_out, pairs_of
 from ..methods import ladder
@@ -23,6 +23,7 @@ from ..parallel import blas_for
 from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum, UnconvergedFit
 from .estimators import (
+    COLLINEAR,
     in_words_of,
     model_of,
     outcomes_of,
@@ -80,6 +81,7 @@ class Refits:
     def _folds(self, cv, groups):
         n_rows = len(self.outcomes)
         if isinstance(cv, Folds):
+            cv.check_index(index_of(self.X))
             return Folds.of(cv, n_rows)
         cv = pairs_of(cv) if isinstance(cv, np.ndarray | list | tuple) else cv
         splitter = model_selection.check_cv(cv, self.y, classifier=base.is_classifier(self.last))
@@ -144,8 +146,8 @@ class Refits:
         dropped directions that X has, by its `tol`, or nearly so, each of its refits drops others.
         """
         sizes = getattr(self.last, "singular_", np.ones(1))
-        dropped = NEARLY * getattr(self.last, "tol", 0.0) * sizes.max()
-        truncated = self.basis is None and sizes.min() < dropped
+        least, near = sizes.max() * np.array([COLLINEAR, NEARLY * getattr(self.last, "tol", 0.0)])
+        truncated = ((sizes > least) & (sizes < near)).any()
         self.unreliable = self._lack_a_class(unreliable) | truncated
         solvable = ~self.unreliable
         omits = np.ones(len(solvable), bool)

@@ -15,6 +15,7 @@ import numpy as np
 from ..derivatives import Derivatives
 from ..folds import Folds
 from ..model import Refits
+from ..weighting import unit_of
 
 MAX_STEPS = 40
 SLACK = 1e-10  # relative rounding error of an objective, below which descent cannot be seen
@@ -39,6 +40,8 @@ def lockstep(
     looks: at most so many steps, whether they descend or not.
     """
     n = len(folds)
+    unit = unit_of(derivatives.model)
+    rounded = ROUNDED * unit
     found.params[:] = params
     values, gradients = derivatives.fold_gradients(params, folds, looks is None)
     values = np.array(values)
@@ -51,8 +54,8 @@ def lockstep(
         moves = -times(inverses[rows], gradients[rows])
         before = found.decrement[rows]
         found.decrement[rows] = np.sqrt(np.maximum(-_dots(moves, gradients[rows]), 0.0))
-        small = found.decrement[rows] <= np.maximum(tolerance, ROUNDED)
-        confirmed = found.decrement[rows] <= np.maximum(CONFIRMED * before, ROUNDED)
+        small = found.decrement[rows] <= np.maximum(tolerance, rounded)
+        confirmed = found.decrement[rows] <= np.maximum(CONFIRMED * before, rounded)
         confirmed &= np.isfinite(before)
         found.converged[rows] = small & confirmed & upwards[rows]
         going = ~(small & confirmed)
@@ -69,7 +72,7 @@ def lockstep(
         upwards[rows] &= mend(inverses, rows, moves, changes)
         good = np.isfinite(gradient).all(axis=1)
         if looks is None:
-            good = value <= values[rows] + SLACK * (1.0 + abs(values[rows]))
+            good = value <= values[rows] + SLACK * (unit**2 + abs(values[rows]))
         scale[rows] = np.where(good, 1.0, SHORTER * scale[rows])
         taken = rows[good]
         found.params[taken] += moves[good]

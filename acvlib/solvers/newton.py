@@ -17,6 +17,7 @@ import numpy as np
 from ..derivatives import Derivatives, at
 from ..folds import Folds
 from ..model import Refits
+from ..weighting import unit_of
 from .inverse import folds_at_once
 
 MAX_STEPS = 60
@@ -59,6 +60,7 @@ class _Lockstep:
         self.derivatives = derivatives
         self.folds = folds
         self.tolerance = tolerance
+        self.unit = unit_of(derivatives.model)
         self.found = found
         self.centre = at(params, 0)
         self.convex = bool(derivatives.defaults.convex)
@@ -89,7 +91,7 @@ class _Lockstep:
             before = found.decrement[rows]
             now = decrement[on]
             found.decrement[rows] = now
-            rounded = (now <= ROUNDED) & (now > 0.9 * before)
+            rounded = (now <= ROUNDED * self.unit) & (now > 0.9 * before)
             small = rounded | (now <= self.tolerance)
             slow = (now > self.derivatives.chord_rate * before) & ~rounded
             found.converged[rows] = small & ~found.indefinite[rows] & (self.convex | ~slow)
@@ -103,9 +105,10 @@ class _Lockstep:
             values, gradients = self._evaluate(trial, rows)
             ahead, after = self._moves(hessians, on, gradients)
             if self.convex:
-                good = after <= np.maximum(decrement[on], ROUNDED)
+                good = after <= np.maximum(decrement[on], ROUNDED * self.unit)
             else:
-                good = values <= self.values[rows] + SLACK * (1.0 + np.abs(self.values[rows]))
+                now = self.values[rows]
+                good = values <= now + SLACK * (self.unit**2 + np.abs(now))
                 self.values[rows[good]] = values[good]
             taken, refused = on[good], on[~good]
             found.params[rows[good]] = trial[good]

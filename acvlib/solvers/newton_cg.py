@@ -16,6 +16,7 @@ from ..derivatives import Derivatives
 from ..folds import WHOLE, Folds
 from ..model import Refits
 from ..parallel import threads, track
+from ..weighting import unit_of
 from .krylov import conjugate_gradient
 
 MAX_STEPS = 1000  # through the shallow valleys of a network
@@ -82,7 +83,7 @@ def _refit(derivatives, fold, tolerance, max_steps, found):
         found.steps[0] += 1
         there = _at(derivatives, params + move.x[0], fold)
         evaluations["gradient"] += 1
-        rounding = SLACK * (1.0 + abs(value))
+        rounding = SLACK * (unit_of(derivatives.model) ** 2 + abs(value))
         kept = (value - there[1] + rounding) / (move.decrease[0] + rounding)
         if kept < 0.25:  # of what the quadratic model promised
             radius = 0.25 * move.norm[0]
@@ -106,7 +107,7 @@ def below_saddle(derivatives: Derivatives, params: np.ndarray) -> np.ndarray | N
     products, value, _ = _at(derivatives, params, WHOLE)
     probe = np.random.default_rng(0).standard_normal((1, len(params)))
     (way,) = conjugate_gradient(products, probe).escape
-    limit = value - SLACK * (1.0 + abs(value))
+    limit = value - SLACK * (unit_of(derivatives.model) ** 2 + abs(value))
     for length in RADIUS * 0.5 ** np.arange(N_HALVINGS) if way.any() else ():
         for there in (params + length * way, params - length * way):
             if _at(derivatives, there, WHOLE)[1] < limit:

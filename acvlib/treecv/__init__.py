@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import joblib
 import numpy as np
 
-from ..checks import check_whole, require
+from ..checks import check_whole, index_of, require
 from ..declared import Flag, Is, OneOf, Rng, declared
 from ..folds import Folds
 from ..parallel import spread
@@ -144,6 +144,8 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng):
     seed = int(stream.integers(2**62)) if order == "randomized" else FIXED
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
+    if isinstance(folds, Folds):
+        folds.check_index(index_of(data))
     rows, bounds = partition(folds, len(data))
     shuffled = shuffle and isinstance(folds, int | np.integer)
     if shuffled:

@@ -6,8 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..checks import in_order_of, one_line, real_array, require
-from ..folds.folds import as_set
+from ..checks import in_order_of, index_of, one_line, real_array, require
+from ..folds.sites import as_set
 from ..parallel import pieces
 
 LOOKED_AT = 2**21  # numbers at once, 16 MB, so that a mapped file need not be in memory
@@ -29,7 +29,8 @@ class Examples:
     y: Targets = None
 
     def __post_init__(self):
-        y = in_order_of(getattr(self.X, "index", None), "y", self.y)
+        index = index_of(self.X)
+        y = in_order_of(index, "y", self.y)
         X = self.X
         if type(X) not in (np.ndarray, np.memmap) or X.dtype != float:
             X = real_array("X", X, finite=False)
@@ -46,7 +47,7 @@ class Examples:
                 raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
             y.flags.writeable = False
         X.flags.writeable = False
-        self.__dict__.update(X=X, y=y)
+        self.__dict__.update(X=X, y=y, index=index)
 
     def take(self, rows: np.ndarray) -> "Examples":
         """Return the rows, in the order given."""

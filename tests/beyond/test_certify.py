@@ -163,10 +163,10 @@ def test_a_fold_that_separates_the_classes_is_never_certified():
             assert np.isinf(certificate.interval).any()
     with pytest.raises(NoFiniteOptimum, match="separates"):
         acv.certify(result, complete=True)
-    lost = acv.no_adjustment(fit, acv.Folds([[0], [1, 2]]))
-    lost.params[:] = 1e3
-    refused = pytest.raises(NotCertified, match=r"1 refits .* folds 0 \(")
-    with pytest.warns(UserWarning, match="fold 0"), refused:
+    lost = acv.no_adjustment(fit, acv.Folds([[1, 2], [3], [0]]))
+    lost.params[1:] = 1e3
+    refused = pytest.raises(NotCertified, match=r"1 refits .* fold 2 \(")
+    with pytest.warns(UserWarning, match="fold 2"), refused:
         acv.certify(lost, complete=True)
 
 

@@ -3,11 +3,14 @@
 Parts of a folder, and a target beside a frame: tests/rows.
 """
 
+from functools import partial
+
 import networkx
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import KFold
 
 import acvlib as acv
 from acvlib import models
@@ -73,6 +76,46 @@ def test_a_column_beside_a_map_is_aligned_with_it(name):
     if not refused(models.HiddenMRF, *given, exposure=people):
         found = models.HiddenMRF(*given, exposure=people).exposure
         assert np.array_equal(found, people.loc[areas.index])
+
+
+ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)), [f"s{i}" for i in range(12)])
+GROUPS = pd.Series(np.arange(12) // 2, ROWS.index)
+WITH_ROWS = {
+    "GLM gaussian": lambda: partial(acv.exact, acv.fit(models.GLM(ROWS, GROUPS, "gaussian"))),
+    "HMM": lambda: partial(acv.exact, acv.fit(models.GaussianHMM(ROWS, 1))),
+    "HiddenMRF": lambda: partial(
+        acv.no_adjustment, acv.fit(models.HiddenMRF(GROUPS, np.empty((0, 2), int), 0.5))
+    ),
+    "kfold": lambda: partial(acv.kfold, acv.learners.lsqsgd(2, 0.1), acv.Examples(ROWS, GROUPS)),
+    "approx_cross_validate": lambda: (
+        lambda folds: acv.approx_cross_validate(
+            LinearRegression().fit(ROWS, GROUPS), ROWS, GROUPS, cv=folds
+        )
+    ),
+}
+
+
+@cases("names", WITH_ROWS, "of labels of folds")
+def test_labels_of_folds_are_not_places(name):
+    """Folds are made where the rows are not known: who has both refuses another order."""
+    asked = WITH_ROWS[name]()
+    for maker in (acv.folds.leave_group_out, lambda own: acv.folds.k_fold(12, 3, observed=own < 9)):
+        if name != "kfold" or maker is acv.folds.leave_group_out:  # a partition
+            ask(asked, maker(GROUPS))
+        for folds in (maker(GROUPS[::-1]), maker(GROUPS[::-1])[:2]):
+            assert refused(asked, folds, words="to_numpy")
+
+
+@cases("names", ["leave_one_out", "leave_group_out", "from_splitter"], "of flags")
+def test_flags_are_aligned_with_what_they_stand_beside(name):
+    flags = GROUPS > 3
+    makers = {
+        "leave_one_out": partial(acv.folds.leave_one_out, models.GLM(ROWS, GROUPS, "gaussian")),
+        "leave_group_out": partial(acv.folds.leave_group_out, GROUPS),
+        "from_splitter": partial(acv.folds.from_splitter, KFold(3), ROWS),
+    }
+    expected = makers[name](observed=flags.to_numpy())
+    assert makers[name](observed=flags[::-1]).same_as(expected)
 
 
 SEQUENCES = ("GaussianHMM", "GaussianHMM full", "MixtureHMM", "PoissonHMM", "AutoRegressiveHMM")

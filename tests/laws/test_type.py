@@ -113,6 +113,26 @@ def test_a_column_of_text_is_named(name):
     assert refused(TEXT[name], frame, np.arange(20) % 2, words="city")
 
 
+@cases("type", ["GLM", "Examples", "HMM", "PairwiseLinear"], "of whole numbers")
+def test_whole_numbers_that_floats_round_are_refused(name):
+    """2^53 + 1 is 2^53 as a float, in every container."""
+    table = pd.DataFrame({"a": [2**53, 1, 4], "b": [3, 5, 1]})
+    y = np.arange(3.0)
+    calls = {
+        "GLM": lambda x: models.GLM(x, y, "gaussian", penalty=1.0),
+        "Examples": lambda x: acv.rows.Examples.of(x) if hasattr(x, "iloc") else acv.Examples(x),
+        "HMM": lambda x: models.HMM([x], 1),
+        "PairwiseLinear": lambda x: models.PairwiseLinear(x, y),
+    }
+    for add in (0, 1):
+        table.loc[0, "a"] += add
+        for kind in ("int64", "uint64", "object", "Int64"):
+            forms = [table.astype(kind)] if name == "Examples" else []
+            forms += [np.asarray(table.astype(kind))]
+            for form in forms if kind != "object" else forms[-1:]:
+                assert refused(calls[name], form, words="2^53") == bool(add)
+
+
 @cases("type", ["GLM", "Examples", "PairwiseLinear"], "sparse, where it is not taken")
 def test_a_sparse_table_is_refused_with_a_remedy(name):
     kind = getattr(models, name, None) or acv.Examples

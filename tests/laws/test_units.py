@@ -7,11 +7,18 @@ import warnings
 
 import numpy as np
 from hypothesis import strategies as st
+from scipy.stats import poisson
 
+import acvlib as acv
+from acvlib import models
 from acvlib.models.mrf import areas as maps
 
 from .doors import DOORS
+<<<<<<< HEAD
 from .law import RNG, Said, ask, cases, hold, same
+=======
+from .law import SEEDS, Said, ask, cases, hold, refused, same
+>>>>>>> kinds
 
 LEVELS = (0, 65, -2017, 450_000)
 
@@ -71,6 +78,39 @@ def test_units_change_nothing(name):
             elif what in expected:
                 expected[what] = followed(how, expected[what], *change, frames)
         same(ask(door.ask, **other), expected, door.share)
+
+
+@cases("units", ["compare_models", "choose"], "of an exposure")
+def test_rates_are_compared_as_counts(name):
+    """The log density of a count is the same whatever its rate is per."""
+    rng = np.random.default_rng(0)
+    x, people = rng.normal(size=(40, 2)), rng.integers(1000, 9000, 40)
+    counts = rng.poisson(people / 1000 * np.exp(0.3 * x[:, 0])) * 1.0
+    folds = acv.folds.leave_one_out(40)
+
+    def rates(unit, columns=2):
+        y, exposure = unit * counts / people, people / unit
+        return models.GLM(x[:, :columns], y, "poisson rate", sample_weight=exposure)
+
+    def ask_of(one, two):
+        named = {"one": one, "two": two}
+        if name == "choose":
+            return acv.choose(named, folds, "exact").table
+        return acv.compare_models({key: acv.exact(acv.fit(m), folds) for key, m in named.items()})
+
+    expected = ask_of(rates(1.0), rates(1.0, 1))
+    numbers = expected.select_dtypes("number")
+    for other in (ask_of(rates(1000.0), rates(7.0, 1)), ask_of(rates(7.0), rates(1.0, 1))):
+        assert np.allclose(other[numbers.columns], numbers, rtol=1e-6, atol=1e-9)
+    params = acv.exact(acv.fit(rates(1.0)), folds).params
+    means = people * np.exp(params[:, 0] + (params[:, 1:] * x).sum(axis=1))
+    assert np.isclose(expected.elpd["one"], poisson.logpmf(counts, means).sum())
+    gaussian = models.GLM(x, counts / people, "gaussian", sample_weight=people)
+    assert refused(ask_of, rates(1.0), gaussian)
+    times = rng.gamma(2.0, size=40)
+    measured = [models.GLM(x[:, :d], times, "poisson rate") for d in (1, 2)]
+    assert refused(ask_of, measured[0], models.GLM(x, times, "gaussian"), words="no log densities")
+    assert ask_of(*measured).elpd.isna().all()
 
 
 @cases("units", ["HiddenMRF of a map"], "of a map")

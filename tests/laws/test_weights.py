@@ -7,6 +7,7 @@ import pytest
 
 import acvlib as acv
 from acvlib import models
+from acvlib.weighting import LookedBackAt
 
 from .doors import DOORS, real_frames
 from .law import RNG, Said, ask, cases, hold, same, taken
@@ -49,6 +50,27 @@ def test_weight_zero_is_no_site(name):
         same(found, ask(door.ask, **taken(data, door, door.sites, kept)), door.share)
 
 
+@cases("weights", ["GLM logistic", "GLM poisson", "HMM"], "of any size")
+def test_refits_end_as_near_under_small_weights(name):
+    """Where standard errors are wide, a millionth of one is no good tolerance."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = rng.poisson(np.exp(0.5 * X[:, 0])) * 1.0
+
+    def told(weight):
+        if name == "HMM":
+            flat = models.hmm.emissions.Gaussian(np.inf, variance_prior=(-1.0, 0.0))
+            model = models.HMM([X], 1, flat, sample_weight=weight)
+        elif name == "GLM logistic":
+            model = models.GLM(X, y > 0, sample_weight=weight)
+        else:
+            model = models.GLM(X, y, "poisson", sample_weight=weight)
+        result = acv.exact(acv.fit(model), acv.folds.k_fold(60, 6))
+        return {"losses": Said(result.pointwise, result.se)}
+
+    same(told(1e-9), told(1.0))
+
+
 @cases("weights", ["HMM", "GaussianHMM"], "0 is missing, whatever stands there")
 def test_a_frame_of_weight_zero_is_a_missing_frame(name):
     """-999 in a third of all frames sets no unit, no start and no prior."""
@@ -67,6 +89,24 @@ def test_a_frame_of_weight_zero_is_a_missing_frame(name):
         marked, missing = (np.where(gone[:, None], value, x) for value in (-999.0, np.nan))
         weighed = ask(told, kind([marked], 2, sample_weight=(~gone) * 1.0))
         same(weighed, ask(told, kind([missing], 2)))
+
+
+@cases("weights", ["AutoRegressiveHMM"], "0 is looked back at")
+def test_a_frame_of_weight_zero_that_predicts_others_is_named(name):
+    x = np.random.default_rng(0).normal(size=(30, 1))
+    weight = np.ones(29)
+    for gone in ([0], [28], [10, 11]):  # without context; nothing follows frame 28
+        weight[:] = 1.0
+        weight[gone] = 0.0
+        kind = partial(models.AutoRegressiveHMM, n_states=1, sites="steps", sample_weight=weight)
+        if gone != [28]:
+            with pytest.warns(LookedBackAt, match=f"{gone[-1] + 1} looks back at frame {gone[-1]}"):
+                kind([x])
+        holes = x.copy()
+        holes[1:][gone] = np.nan
+        kind([x] if gone == [28] else [holes])
+    model = models.AutoRegressiveHMM([x], 1, sites="steps")
+    acv.from_scratch(acv.fit(model), acv.folds.k_fold(29, 3), 1)  # as all folds do, without a word
 
 
 @pytest.mark.parametrize("door", [models.GLM.objective, lambda m, *at: m.derivatives.hessian(*at)])

@@ -118,6 +118,15 @@ def test_a_series_beside_a_file_goes_by_the_index_that_is_stored(tmp_path):
     np.testing.assert_array_equal(Examples.of(tmp_path / "rows.parquet", target).y, Y)
     with pytest.raises(ValueError, match="named by an index, the rows are not: .* .to_numpy"):
         Examples.of(npy(tmp_path), target)
+    (tmp_path / "parts").mkdir()
+    for number in range(3):  # each counts its rows from 0, which names none of them
+        part = FRAME[["a", "b"]][100 * number :][:100].reset_index(drop=True)
+        part.to_parquet(tmp_path / "parts" / f"{number}.parquet")
+    plain = pandas.Series(Y)
+    np.testing.assert_array_equal(Examples.of(tmp_path / "parts", plain).y, Y)
+    for other in (plain[::-1], target):
+        with pytest.raises(ValueError, match="the index of target differs"):
+            Examples.of(tmp_path / "parts", other)
 
 
 def test_files_of_a_folder_may_differ_in_types(tmp_path):

@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_validate,
 )
+from sklearn.preprocessing import PolynomialFeatures
 
 import acvlib as acv
 from acvlib.sklearn import estimators
@@ -142,6 +143,30 @@ def test_scores_and_predictions_equal_those_of_refits(name):
         assert abs(by_default - want).mean() < abs(unmoved - want).mean() / 3
         if isinstance(estimator, PoissonRegressor) and settings["params"] is None:
             assert_allclose(by_default, want, rtol=0.02, atol=0.01)
+
+
+COLLINEAR = {  # whose directions LinearRegression drops in all rows, by rounding or by its tol
+    "bias": PolynomialFeatures(2).fit_transform(X),
+    "years": PolynomialFeatures(2).fit_transform(np.column_stack([X[:, 0], np.arange(N) + 1900])),
+    "dummies": np.column_stack([np.eye(3)[np.arange(N) % 3], X]),
+    "dummies beside incomes": np.column_stack([np.eye(3)[np.arange(N) % 3], 1e6 * X]),
+    "float32": np.column_stack([X, 0.3 * X.sum(axis=1)]).astype("f4"),
+    "one row alone": np.column_stack([np.arange(N) == 3, np.arange(N) != 3, X]).astype(float),
+}
+
+
+@pytest.mark.filterwarnings("ignore:newton_step. the losses of 1 of 6 folds are nan")
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("name", COLLINEAR)
+def test_least_norm_is_that_of_each_fold(name, intercept, weights):
+    params = None if weights is None else {"sample_weight": weights}
+    model = LinearRegression(fit_intercept=intercept)
+    model.fit(COLLINEAR[name], VALUES, **params or {})
+    given = model, COLLINEAR[name], VALUES
+    expected = cross_val_predict(*given, cv=FOLDS, params=params)
+    found = acv.approx_cross_val_predict(*given, cv=FOLDS, params=params)
+    assert_allclose(found, expected, rtol=1e-8, atol=1e-8 * np.ptp(VALUES))
 
 
 def test_an_estimator_that_chose_its_penalties_counts_as_what_it_chose():

@@ -37,7 +37,7 @@ class Toy:
     """Derivatives of any function without data; remembers the points that it was asked about."""
 
     def __init__(self, function):
-        self.function, self.seen = function, []
+        self.function, self.seen, self.model = function, [], None
 
     def anchored(self, params):
         return self

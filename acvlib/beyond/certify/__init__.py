@@ -115,9 +115,9 @@ def _certified(result, complete, sharp):
             _look(problem, kept, problem.inward(centres)[0], folds, reach, own=True)
     left = np.flatnonzero(~(reach < 1.0))
     if complete and left.size:
-        exact(result.fit, folds[refitted])  # says why, where there is none
-        why = [f"{fold} (R nu = {reach[fold]:.3g})" for fold in left[:5]]
-        raise NotCertified(f"{len(left)} refits have no finite bound: folds {', '.join(why)}")
+        exact(result.fit, folds.part(refitted))  # says why, where there is none
+        why = [f"{folds.name(row)} (R nu = {reach[row]:.3g})" for row in left[:5]]
+        raise NotCertified(f"{len(left)} refits have no finite bound: {', '.join(why)}")
     ends, lost = problem.inward(centres)
     radii = np.where(reach < 1.0, UP * (lost - np.log1p(-reach) / problem.rate), np.inf)
     errors = radii + slack

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...checks import check_kind, one_line, real_or_box
-from ...folds.folds import Sites
+from ...folds.sites import Sites
 from ..chain import differentiable, flat, split
 from .edges import check_edges, is_networkx, names_of
 from .elimination import EliminationOrder, TooWide, check_width, eliminate

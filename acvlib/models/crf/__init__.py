@@ -38,10 +38,12 @@ class Tagging(ModelDefaults):
 
     convex = True
 
-    def _settle(self, tokens, free):
+    def _settle(self, tokens, free, index):
         """Set tokens and free, and check what comes with them."""
         object.__setattr__(self, "tokens", tokens)
         object.__setattr__(self, "free", free)
+        named = self.scheme is None and hasattr(index, "equals")  # a list has a method of that name
+        object.__setattr__(self, "index", index if named else None)
         if self.scheme is not None and self.scheme is not hide_labels:
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
@@ -180,7 +182,7 @@ class LinearChainCRF(Tagging):
         object.__setattr__(self, "labels", tuple(labels))
         start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
         tokens = _tokens(emissions, np.concatenate(labels))
-        self._settle(tokens, np.concatenate([start, links, end]))
+        self._settle(tokens, np.concatenate([start, links, end]), names)
 
     @property
     def n_tags(self) -> int:

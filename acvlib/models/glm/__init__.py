@@ -226,7 +226,7 @@ class GLM(ModelDefaults):
         penalty.
         """
         if gone := emptied(folds, self._kinds()):
-            left = f"fold {gone[0]} leaves {self.family.lacking.format(gone[1])}"
+            left = f"{folds.name(gone[0])} leaves {self.family.lacking.format(gone[1])}"
             raise NoFiniteOptimum(f"{left}: use fewer sites a fold, or stratified folds")
         if self._rank:
             self._rank.check_folds(self.columns.standard, folds)

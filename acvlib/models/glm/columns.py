@@ -109,8 +109,8 @@ class Rank:
                 np.linalg.cholesky(left - self.limit * np.eye(len(left)))
             except np.linalg.LinAlgError:
                 raise np.linalg.LinAlgError(
-                    f"the Hessian is singular without fold {number}, which alone identifies some "
-                    "parameter: leave it in, or pass penalty > 0"
+                    f"the Hessian is singular without {folds.name(number)}, which alone identifies "
+                    "some parameter: leave it in, or pass penalty > 0"
                 ) from None
 
 
@@ -127,7 +127,7 @@ def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
             furthest = scores[number - part.start, kept].max()
             rows = model.columns.standard[kept], model.responses[..., kept]
             if furthest > EXTREME and separated(*model.family.gains(*rows)):
-                where = f"without fold {number} " if len(folds[number]) else ""
+                where = f"without {folds.name(number)} " if len(folds[number]) else ""
                 raise NoFiniteOptimum(
                     f"{where}the {model.family.name} likelihood has no finite maximum: a linear "
                     f"combination of the columns separates the responses (fitted scores up to "

@@ -22,7 +22,7 @@ from ...weighting import Weights
 from .derivatives import HMMDerivatives
 from .em import best_order, climbed, in_order, k_means, nearest, renumbered
 from .emissions import Emission, Gaussian
-from .frames import Frames, check_channels, make_frames, read_sequences
+from .frames import Frames, check_channels, make_frames, read_sequences, warn_of_lags
 from .parameters import HMMParams, Parameters
 from .posterior import (
     HiddenStates,
@@ -63,7 +63,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
     context: how many frames of each sequence are only looked back at, p by default; a common value
         makes orders comparable.
     sample_weight: s >= 0, (n_sites,) or one number: a site counts s times in the fit, not in its
-        held-out loss; one of weight 0 is missing, in no fold.
+        held-out loss; one of weight 0 is missing, in no fold, but looked back at.
     held: None, or values of the first parameters, which are then not free any more: see `hold`.
     dense_limit: parameters up to which Hessians are formed, which is faster than many products.
 
@@ -87,12 +87,11 @@ class HMM(Parameters, Predictions, ModelDefaults):
         order = self.emission.order
         context = order if self.context is None else check_whole("context", self.context, order)
         sequences = read_sequences(self.sequences, context)
-        single = len(sequences) == 1
-        sites = self.sites or ("steps" if single else "sequences")
+        sites = self.sites or ("steps" if len(sequences) == 1 else "sequences")
         weights = self.sample_weight
-        if sites == "steps":
-            weights = in_order_of(sequences.names_of_rows(context), "sample_weight", weights)
-        self.__dict__.update(context=context, sequences=sequences, sites=sites)
+        index = sequences.names_of_rows(context) if sites == "steps" else None
+        weights = in_order_of(index, "sample_weight", weights)
+        self.__dict__.update(context=context, sequences=sequences, sites=sites, index=index)
         weights = weighting.site_weights(weights, self.n_sites)
         law = self.chain_prior
         self.__dict__.update(
@@ -101,6 +100,8 @@ class HMM(Parameters, Predictions, ModelDefaults):
             concentration=law.concentration,
             fixed=law.fixed,
         )
+        if sites == "steps":
+            warn_of_lags(self.frames, weights, order)
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             few = f"{seen} observed frames cannot support {self.n_states} states"

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import Tables, in_columns_of, in_order_of, real_array, shared_columns
+from ...checks import Tables, in_columns_of, in_order_of, real_array, shared_columns, warn
+from ...weighting import LookedBackAt
 
 LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
 WINDOW = 5  # frames on either side that count as near
@@ -68,6 +69,19 @@ def make_frames(sequences: Sequence[np.ndarray], emission: Any, context: int) ->
     design[~observed] = 0.0
     starts = np.cumsum([0, *(len(sequence) - context for sequence in sequences)])
     return Frames(np.asfortranarray(x), np.asfortranarray(seen, float), design, observed, starts)
+
+
+def warn_of_lags(frames: Frames, weights: np.ndarray, order: int) -> None:
+    """Warn where a frame (M,) looks back at one of weight 0, which may be junk."""
+    start = np.repeat(frames.starts[:-1], np.diff(frames.starts))
+    places = np.arange(len(start))
+    for lag in range(1, order + 1):
+        before = np.where(places - lag >= start, weights[places - lag], 1.0)
+        looks = np.flatnonzero((before == 0.0) & (weights > 0.0) & frames.observed)
+        if looks.size:
+            says = f"frame {looks[0]} looks back at frame {looks[0] - lag}, of sample weight 0"
+            warn(f"{says}: let it be nan, if its value is not to be used", LookedBackAt)
+            return
 
 
 def _check_whole_frames(channels, name):
@@ -214,13 +228,11 @@ def _check_readings(listed):
 
 
 def _numbers(name, x):
-    """A copy as floats, nan where masked; refuses integers that floating point rounds."""
+    """A copy as floats, nan where masked."""
     missing = np.ma.getmask(x)
     if np.ma.isMaskedArray(x):
         x = x.filled(0)
     numbers = real_array(name, x, finite=False)
-    if np.asarray(x).dtype.kind in "iu" and (abs(numbers) > 2**53).any():
-        raise ValueError(f"{name} holds integers beyond 2^53: subtract an offset first")
     numbers[missing] = np.nan
     return numbers
 

@@ -189,8 +189,8 @@ class PoissonTraffic(ModelDefaults):
         if gone := emptied(folds, is_day & (self.counts[:, None] > 0)):
             fold, day = gone
             raise NoFiniteOptimum(
-                f"fold {fold} leaves no count above 0 of day {day} (0 = Sunday), so its log rate "
-                "has no finite optimum: leave out less, or take a prior with day_concentration > 1"
+                f"{folds.name(fold)} leaves no count above 0 of day {day} (0 = Sunday), so its log "
+                "rate has no finite optimum: leave out less, or give a prior day_concentration > 1"
             )
 
     @declared
