@@ -14,11 +14,7 @@ from acvlib import models
 from acvlib.models.mrf import areas as maps
 
 from .doors import DOORS
-<<<<<<< HEAD
-from .law import RNG, Said, ask, cases, hold, same
-=======
-from .law import SEEDS, Said, ask, cases, hold, refused, same
->>>>>>> kinds
+from .law import RNG, Said, ask, cases, hold, refused, same
 
 LEVELS = (0, 65, -2017, 450_000)
 
