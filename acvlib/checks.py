@@ -38,8 +38,10 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(given.dtype)
-        wide = given.dtype in (np.int64, np.uint64) and (abs(given / WHOLE) >= 1.0).any()
-        if wide or given.dtype == object:  # numbers of any class, but neither None nor text
+        is_whole = given.dtype.kind in "iu" and given.size
+        if is_whole and max(-int(given.min()), int(given.max())) > WHOLE:
+            raise OverflowError
+        if given.dtype == object:  # numbers of any class, but neither None nor text
             given = np.frompyfunc(_as_float, 1, 1)(given)
         array = np.array(given, float)
     except OverflowError:
