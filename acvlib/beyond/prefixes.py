@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from ..derivatives import Derivatives
-from ..inference.smoothing import TINY, UNLIKELY, factors, underflows
+from ..inference.smoothing import TINY, UNLIKELY, factors
 from ..inference.two_state import N_PARAMS, TO0, TO1
 from ..models import HMM, PoissonTraffic
 from ..models.hmm.posterior import hidden_states
@@ -43,6 +43,7 @@ class Chain(NamedTuple):
     initial_score: np.ndarray
     log_transition: np.ndarray
     transition_score: np.ndarray
+    underflows: bool = False
 
 
 class Futures(NamedTuple):
@@ -74,11 +75,9 @@ def futures(derivatives: Derivatives, params: np.ndarray, starts: np.ndarray) ->
     if np.ptp(possible) > UNLIKELY:
         least = possible.min()
         raise ValueError(f"a transition has log probability {least:.3g}: hold it, or use a prior")
-    potentials = [chain.log_initial, chain.log_transition]
-    scaled = factors(chain.log_density)
-    if underflows(scaled, potentials):
+    if chain.underflows:
         raise ValueError("densities underflow beside states or moves that cannot happen")
-    factor, top, _ = scaled  # densities over their highest, and that
+    factor, top, _ = factors(chain.log_density)  # densities over their highest, and that
     tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
     tables += [np.exp(chain.log_initial), chain.initial_score]
     tables += [np.exp(chain.log_transition), chain.transition_score]
@@ -119,6 +118,7 @@ def _of_hmm(model: Any, params: np.ndarray) -> tuple[Chain, np.ndarray]:
         initial_score=of_chain[0],
         log_transition=hidden.log_p[1:],
         transition_score=of_chain[1:],
+        underflows=hidden.smoothed.pairs is not None,
     )
     return chain, free
 

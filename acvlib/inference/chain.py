@@ -50,7 +50,7 @@ def _log_sum(terms):
 
 
 @_jit
-def _filter(node, edge):
+def filter_finite(node, edge):
     """Logarithms of the normalised forward messages (T, K), and log Z."""
     n_sites, n_states = node.shape
     messages = node.copy()
@@ -92,8 +92,8 @@ def _checked(node, edge):
 
 def smooth_finite(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
     """(node marginals, edge marginals, log P(z_t | node and edge up to t), log Z); unchecked."""
-    past, log_z = _filter(node, edge)
-    backwards = _filter(node[::-1].copy(), edge[::-1].transpose(0, 2, 1).copy())
+    past, log_z = filter_finite(node, edge)
+    backwards = filter_finite(node[::-1].copy(), edge[::-1].transpose(0, 2, 1).copy())
     future = backwards[0][::-1]  # own node included, as in past
     with np.errstate(invalid="ignore"):  # of -inf less -inf, where a state is impossible
         gamma = _normalised(np.where(node.real > -np.inf, past + (future - node), -np.inf))
@@ -146,7 +146,7 @@ def split(potentials: np.ndarray, n_sites: int, n_states: int) -> tuple[np.ndarr
 
 
 _log_partition, _marginals = differentiable(
-    lambda potentials, *shape: _filter(*split(potentials, *shape))[1],
+    lambda potentials, *shape: filter_finite(*split(potentials, *shape))[1],
     lambda potentials, *shape: flat(*smooth_finite(*split(potentials, *shape))[:2]),
 )
 

@@ -10,9 +10,9 @@ Rows of densities are divided by their largest entry, forward messages by their 
 pass goes from posterior to posterior, gamma_{t-1}(j) = filtered_{t-1}(j) sum_k A_jk gamma_t(k) /
 predicted_t(k), and has no beta that could overflow. A path that underflows is lost to one that
 jumps, as long as no jump is nearly impossible: chains with a potential `UNLIKELY` nats below the
-largest of its kind, or where a jump or a state is impossible (-inf) and densities underflow, are
-summed in logarithms by `chain` instead, which is exact and slower. Where no path is possible, log Z
-is -inf and all posteriors are 0.
+largest of its kind, or where a jump or a state is impossible (-inf) and paths that underflow, maybe
+over many rows, matter, are summed in logarithms by `chain` instead, which is exact and slower.
+Where no path is possible, log Z is -inf and all posteriors are 0.
 """
 
 from functools import cache, reduce
@@ -25,6 +25,8 @@ from numba import njit
 from . import chain
 
 UNLIKELY = 460.0  # log 1e200: underflow, at 1e-308, then hides a share of at most 1e-100
+LOST = 1e-290  # below this, a filtered probability may lose digits, or be 0
+SHARE = 1e-10  # of a probability, that lost paths may have
 TINY = 1e-307  # beside a divisor, which may be 0: 0 / 0 is 0 here
 UNROLLED = 12  # states up to which a kernel of constant length is faster, 1.2 to 2 times
 
@@ -88,7 +90,7 @@ def smooth(
     potentials = [log_start, log_transition, log_end]
     possible = [part[part > -np.inf] for part in potentials]
     is_near = all(np.ptp(part) <= UNLIKELY for part in possible if part.size)
-    if not is_near or underflows(density, potentials):
+    if not is_near:
         return _smooth_in_logarithms(density, starts, *potentials)
     tops = [part.max() for part in potentials]
     start, transition, end = (np.exp(p - top) for p, top in zip(potentials, tops, strict=True))
@@ -97,17 +99,23 @@ def smooth(
         log_z = np.add.reduceat(np.log(norm) + density.log_scale, starts[:-1])
     n_moves = np.diff(starts) - 1
     log_z += tops[0] + tops[2] + n_moves * tops[1]
+    if _underflows(density, starts, potentials, filtered):
+        parts = _in_logarithms(density, starts, *potentials)
+        exact = [chain.filter_finite(*part)[1] for _, *part in parts]
+        if not np.allclose(log_z, exact, rtol=1e-12, atol=SHARE):
+            return _smooth_in_logarithms(density, starts, *potentials)
     return Smoothed(log_z, gamma, filtered, ahead, transition)
 
 
-def underflows(density: Factors, potentials: list[np.ndarray]) -> bool:
-    """Whether something is impossible, and a density that is not underflows beside others."""
-    if density.scaled.min(initial=1.0) >= np.exp(-UNLIKELY):
+def _underflows(density, starts, potentials, filtered):
+    """Whether something is impossible, and what is possible has lost its filtered probability."""
+    beside = density.log_density[density.scaled == 0.0]
+    if not any((part == -np.inf).any() for part in [*potentials, beside]):
         return False
-    rare = density.scaled < np.exp(-UNLIKELY)
-    forbidden = any((part == -np.inf).any() for part in potentials)
-    finite = density.log_density[rare] > -np.inf
-    return bool(finite.any() and (forbidden or not finite.all()))
+    log_start, log_transition, _ = potentials
+    reached = np.roll(filtered > 0.0, 1, axis=0) @ (log_transition > -np.inf)
+    reached[starts[:-1]] = log_start > -np.inf
+    return bool((reached & (density.log_density > -np.inf) & (filtered < LOST)).any())
 
 
 def passes(
@@ -191,21 +199,27 @@ def _kernel(constant):
     return forward_backward
 
 
+def _in_logarithms(density, starts, log_start, log_transition, log_end):
+    """(rows, node, edge) of each sequence, log-potentials as `chain` takes them."""
+    node = density.log_density.copy()
+    node[starts[:-1]] += log_start
+    node[starts[1:] - 1] += log_end
+    for first, stop in pairwise(starts):
+        edge = np.broadcast_to(log_transition, (stop - first - 1, *log_transition.shape))
+        yield slice(first, stop), node[first:stop], edge
+
+
 def _smooth_in_logarithms(density, starts, log_start, log_transition, log_end):
     n_sites, n_states = density.scaled.shape
     gamma, filtered, ahead = np.zeros((3, n_sites, n_states))
     pairs = np.zeros((n_sites, n_states, n_states))
     log_z = np.empty(len(starts) - 1)
     transition = np.exp(log_transition - log_transition.max())
-    node = density.log_density.copy()
-    node[starts[:-1]] += log_start
-    node[starts[1:] - 1] += log_end
-    for n, (first, stop) in enumerate(pairwise(starts)):
-        own = slice(first, stop)
-        edge = np.broadcast_to(log_transition, (stop - first - 1, n_states, n_states))
-        found = chain.smooth_finite(node[own], edge)
-        gamma[own], pairs[first + 1 : stop], log_filtered, log_z[n] = found
-        filtered[own] = np.exp(log_filtered)
+    parts = _in_logarithms(density, starts, log_start, log_transition, log_end)
+    for n, (rows, *potentials) in enumerate(parts):
+        found = chain.smooth_finite(*potentials)
+        gamma[rows], pairs[rows.start + 1 : rows.stop], log_filtered, log_z[n] = found
+        filtered[rows] = np.exp(log_filtered)
     predicted = np.roll(filtered, 1, axis=0) @ transition
     with np.errstate(over="ignore"):  # where `pairs` stand in for it
         np.divide(gamma, predicted, out=ahead, where=(gamma > 0.0) & (predicted > 0.0))
