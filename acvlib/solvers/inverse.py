@@ -101,12 +101,16 @@ class DenseHessian:
             return self.inverse @ columns
 
     @cached_property
+    def share(self) -> float:
+        """Of the largest eigenvalue, the least, about; 0 where H is not positive definite."""
+        if self.indefinite:
+            return 0.0
+        return float(dpocon(self.factor[0], np.linalg.norm(self, 1), uplo="U")[0])
+
+    @property
     def conditioned(self) -> bool:
         """Whether H is positive definite, and far from singular."""
-        if self.indefinite:
-            return False
-        share, _ = dpocon(self.factor[0], np.linalg.norm(self, 1), uplo="U")
-        return bool(share > CONDITIONED)
+        return self.share > CONDITIONED
 
     @cached_property
     def inverse(self) -> np.ndarray | None:

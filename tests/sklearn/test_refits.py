@@ -229,3 +229,18 @@ def test_a_fold_without_a_class_is_refitted_by_scikit_learn_and_named():
         settings |= {"unreliable": "ignore", "output": "predict_proba"}
         found = acv.approx_cross_val_predict(model, frame, y, **settings)
         assert_allclose(found, shares, atol=1e-5)
+
+
+@pytest.mark.parametrize(("alpha", "typo"), [(1.0, 0.0), (0.01, 0.0), (1.0, 1e9)])
+@pytest.mark.filterwarnings("ignore:.*the Hessian is singular, to rounding")  # and refitted
+def test_folds_that_take_nearly_all_of_a_curvature_keep_their_digits(alpha, typo):
+    """More pixels than rows, one row left out; a typo in a column of 0 and 1, by five folds."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 2 if typo else 256, (60, 3 if typo else 300)).astype(float)
+    y = X[:, :3].sum(axis=1) / 100.0 + rng.normal(size=60)
+    X[3, 2] += typo
+    ridge = Ridge(alpha, solver="svd").fit(X, y)
+    cv = 5 if typo else LeaveOneOut()
+    expected = cross_val_predict(ridge, X, y, cv=cv)
+    found = acv.approx_cross_val_predict(ridge, X, y, cv=cv)
+    assert_allclose(found, expected, rtol=1e-6)

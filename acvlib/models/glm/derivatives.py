@@ -13,8 +13,8 @@ from ...derivatives import Derivatives
 from ...folds import Folds
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
-from ...solvers.inverse import DenseFolds, FoldSolver, Solvable
-from .hessians import Downdates, Point, gram, leverages, own_scores
+from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
+from .hessians import DIGITS, LOST, Downdates, Point, gram, leverages, own_scores
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
 SITES = 512
@@ -175,6 +175,11 @@ class GLMDerivatives(Derivatives):
                     return downdates
             damped = point.whole.damped(damping).matrix
             matrices = [damped - self._taken(point, fold) for fold in folds]
+            penalised = model.standard_ridge(model.sample_weight.sum()).any()
+            bounded = penalised or model.quadratic  # others may run to infinity: `check_refits`
+            for number, matrix in enumerate(matrices if bounded else []):
+                if DenseHessian(matrix).share < DIGITS:
+                    raise np.linalg.LinAlgError(LOST.format(folds.name(number)))
         return DenseFolds(np.array(matrices), basis=model.columns.basis(model.n_outputs))
 
     def _taken(self, point, fold):

@@ -22,7 +22,13 @@ from ...solvers.inverse import CONDITIONED, DenseHessian, FoldSolver, invert
 ROWS = 1024  # rows that are handled alone
 AT_ONCE = 2**20  # coefficients that a thread has in memory
 TILE = 256  # rows whose leverages are computed together
+WELL = 1e-4  # share of H's least eigenvalue from which on a row's leverage says enough
+DIGITS = 1e-10  # share of an eigenvalue that a fold must leave: 1e-6 of what it says is then right
 HELD = 2**17  # numbers that a thread has in memory for a tile of folds
+LOST = (
+    "the Hessian is singular, to rounding, without {}, which holds nearly all that some parameter "
+    "is known by: leave it in, check its largest numbers, or take a larger penalty"
+)
 
 
 class Point:
@@ -91,12 +97,16 @@ class Downdates(FoldSolver):
 
     @property
     def sharp(self) -> bool:
-        """Whether no digits are lost: folds of one row, or what they take is far from all of H."""
-        if self.sites.shape[1] == 1:
+        """Whether no digits are lost, as what folds take is far from all of H."""
+        single = self.sites.shape[1] == 1
+        if single and self.base.share > WELL:
             return True
         of_rows = leverages(self.inverse, self.point.model.columns.standard)
-        taken = np.einsum("nij,nji->n", self.point.curvature, of_rows)
-        shares = self.folds.indicator(len(taken)) @ taken
+        taken = self.point.curvature @ of_rows
+        if single:
+            left = 1.0 - np.linalg.eigvals(taken).real.max()
+            return self.base.share * left > DIGITS
+        shares = self.folds.indicator(len(taken)) @ np.einsum("nii->n", taken)
         return self.base.conditioned and shares.max() < 1.0 - CONDITIONED
 
     def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
@@ -130,6 +140,10 @@ class Downdates(FoldSolver):
             ways = slopes - np.einsum("fmij,fmj->fmi", curvature, along)
             bent = np.einsum("fmij,fmjnk->fmink", curvature, leverage)
             left = np.eye(size) - bent.reshape(-1, size, size)
+            if size == 1 and left.min() < DIGITS:
+                raise np.linalg.LinAlgError(
+                    LOST.format(self.folds.name(tile.start + left.argmin()))
+                )
             ways = ways.reshape(-1, size, 1)
             ways = ways / left if size == 1 else np.linalg.solve(left, ways)
             np.subtract(u, np.einsum("fri,frb->fb", ways, solved), out=out[tile])
