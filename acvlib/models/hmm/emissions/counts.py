@@ -209,7 +209,7 @@ class GLM(Emission):
     Weights ~ Normal(0, weight_sd^2), with which a state that inputs part stays finite.
 
     n_inputs: how many last columns of a sequence are inputs; centre, scale (n_inputs,): by default
-    means and sds of the inputs, so that no unit matters.
+    means and sds of the inputs where nothing is missing, so that no unit matters.
     """
 
     family: Annotated[str, OneOf("bernoulli", "poisson")] = "bernoulli"
@@ -222,7 +222,7 @@ class GLM(Emission):
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         if self.scale is not None:
             return self
-        whole = np.isfinite(inputs).all(axis=1)
+        whole = np.isfinite(np.column_stack([x, inputs])).all(axis=1)
         centre = np.zeros(self.n_inputs)
         scale = np.ones(self.n_inputs)
         if self.n_inputs and weights[whole].sum() > 0.0:
