@@ -138,10 +138,14 @@ def columns_of(table: Any) -> list | None:
 def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
     """The table with its columns in the order of these, by name where both have names.
 
-    Raises ValueError where the names differ.
+    A name of None is that of any column at this place. Raises ValueError where the names differ.
     """
     names = columns_of(table)
-    if columns is None or names is None or names == columns:
+    if columns is None or names is None:
+        return table
+    places = zip(columns, [*names, *columns], strict=False)
+    columns = [at_place if name is None else name for name, at_place in places]
+    if names == columns:
         return table
     if set(names) != set(columns) or not len(set(names)) == len(names) == len(columns):
         places = "if they stand at the same places, pass .to_numpy()"

@@ -8,6 +8,7 @@ from functools import partial
 import networkx
 import numpy as np
 import pandas as pd
+import polars
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold
@@ -135,8 +136,10 @@ def test_columns_of_sequences_are_aligned(name):
         model = door.model(x=other, weight=weight)
         assert all(map(np.array_equal, model.sequences, plain))
         params = model.initial_params(np.random.default_rng(0))
-        found = model.sequence_losses(params, [frames[0][["b", "a"]]])
-        assert np.array_equal(found, model.sequence_losses(params, plain[:1]))
+        turned = frames[0][["b", "a"]]
+        for new in ([turned], (turned, [len(turned)]), (polars.from_pandas(turned), [len(turned)])):
+            found = model.sequence_losses(params, new)
+            assert np.array_equal(found, model.sequence_losses(params, plain[:1]))
 
 
 @cases("names", ["LinearChainCRF", "FeatureCRF"], "of tags and sentences")

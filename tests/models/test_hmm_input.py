@@ -1,6 +1,7 @@
 """What an HMM takes for data: every reading that is taken is the right one, all others refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from oracles.wrappers import ByAutograd
@@ -136,6 +137,10 @@ def test_units_are_those_given():
     y = np.where(np.arange(60) == 7, np.nan, np.arange(60) % 2)
     junk = np.where(np.isnan(y)[:, None], 9999.0, x)
     assert GLMHMM(y, junk, 2).emission == GLMHMM(y, x, 2).emission
+    model = GLMHMM(y, pd.DataFrame(x, columns=["a", "b"]), 2)
+    turned = pd.DataFrame(np.column_stack([y, x])[:, [0, 2, 1]], columns=["y", "b", "a"])
+    params = np.arange(float(model.n_params))
+    assert model.sequence_losses(params, [turned]) == model.sequence_losses(params)
 
 
 def test_named_params_of_another_shape_are_refused():

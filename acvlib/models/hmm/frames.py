@@ -176,8 +176,8 @@ def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
     if constant.size:
         column = f"inputs column {constant[0]} is constant"
         raise ValueError(f"{column}, as the intercept is: drop it")
-    names = outputs.columns or [getattr(listed[0], "name", None)]
-    columns = [*names, *u.columns] if u.columns and None not in names else None
+    names = outputs.columns or [getattr(listed[0], "name", None)] * outputs[0].shape[1]
+    columns = [*names, *u.columns] if u.columns else None
     both = Tables(np.hstack(pair) for pair in zip(outputs, u, strict=True))
     return both.named(columns, outputs.indices), every.shape[1]
 
@@ -206,9 +206,8 @@ def _listed(data):
                     f"{x.shape} and lengths, {lengths.tolist()}, sum to {total:g}; pass a list "
                     "[x1, x2] if these are two sequences"
                 )
-            if hasattr(data[0], "iloc"):
-                return [data[0].iloc[a:b] for a, b in pairwise([0, *np.cumsum(lengths)])]
-            return np.split(x, np.cumsum(lengths)[:-1])
+            rows = getattr(data[0], "iloc", data[0]) if hasattr(data[0], "columns") else x
+            return [rows[a:b] for a, b in pairwise([0, *np.cumsum(lengths)])]
     return list(data)
 
 
