@@ -149,7 +149,7 @@ def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
         return table
     if set(names) != set(columns) or not len(set(names)) == len(names) == len(columns):
         places = "if they stand at the same places, pass .to_numpy()"
-        raise ValueError(f"{name} has columns {names}, the first {columns}: {places}")
+        raise ValueError(f"{name} has columns {names}, and not {columns}: {places}")
     return table[columns] if hasattr(table, "iloc") else table.select(columns)
 
 

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from ....declared import OneOf, Real, Whole, declared
 from ..frames import Frames, check_codes, local_means
-from ..parameters import Simplex
+from ..parameters import Simplex, in_named_columns
 from .base import Emission, Pair, alone, in_rows, normal, numpy_of
 from .units import Width
 
@@ -117,7 +117,9 @@ class Categorical(Emission):
             return self
         codes = np.unique(x[np.isfinite(x)])
         symbols = codes if self.n_categories is None else np.arange(float(self.n_categories))
-        return replace(self, n_categories=len(symbols), symbols=tuple(symbols.tolist()))
+        names = tuple(symbols.tolist())
+        fixed = in_named_columns(names, "fixed", self.fixed)
+        return replace(self, n_categories=len(symbols), symbols=names, fixed=fixed)
 
     def prepared(self, x: np.ndarray):
         """The number of each symbol."""
