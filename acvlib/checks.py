@@ -92,8 +92,8 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
     names = index_of(values)
     if names is None or not hasattr(index, "equals") or index.equals(names):
         return values
-    alike = index.is_unique and names.is_unique and index.sort_values().equals(names.sort_values())
-    if not alike:
+    alike = len(index) == len(names) and index.is_unique and names.is_unique
+    if not alike or (index.get_indexer(names) < 0).any() or not hasattr(values, "loc"):
         places = "if they are in the order of the rows, pass .to_numpy()"
         raise ValueError(f"the index of {name} differs from that of the rows: {places}")
     return values.loc[index]

@@ -186,6 +186,7 @@ def _pairs(token, place):
     named = isinstance(token, Mapping)
     every = token.items() if named else ((name, 1) for name in _listed(place, token, "names"))
     for name, value in every:
+        value = value.item() if isinstance(value, np.generic) else value
         if not isinstance(name, str):
             raise ValueError(f"{place}: names of attributes must be strings; got {name!r:.60}")
         if isinstance(value, str):
