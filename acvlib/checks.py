@@ -161,15 +161,17 @@ def shared_columns(data: Any, tables: list) -> list | None:
 
 
 class Tables(tuple):
-    """Checked arrays (T_n, R), with the names of columns and the index of each; None without."""
+    """Checked arrays (T_n, R); names of columns, the index of each and of all; None without."""
 
     columns: list | None = None
     indices: list | None = None
+    names: Any = None
 
-    def named(self, columns: list | None, indices: list | None) -> "Tables":
+    def named(self, columns: list | None, indices: list | None, names: Any = None) -> "Tables":
         """These, which have these names."""
         self.columns = columns
         self.indices = indices
+        self.names = names
         return self
 
     def names_of_rows(self, context: int) -> Any:

@@ -173,6 +173,9 @@ def test_weights_of_frames_are_aligned_in_all_forms(name):
     for form in (frame, (frame, [8, 12]), [frame[:8], frame[8:]], (frame,)):
         model = models.GaussianHMM(form, 1, sites="steps", sample_weight=weights[::-1])
         assert np.array_equal(model.sample_weight, weights)
+    lengths = pd.Series([8, 12], [1, "b"])  # names of two types
+    model = models.GaussianHMM((frame, lengths), 1, sample_weight=weights[:2].set_axis(["b", 1]))
+    assert model.sample_weight.tolist() == [1.0, 0.0]
 
 
 @cases("names", ["GLM gaussian", "GLM logistic", "GLM multinomial"], "of columns")

@@ -139,7 +139,10 @@ def read_sequences(data: Any, context: int, columns: list | None = None) -> Tabl
             f"fewer than {context + 1} frames, or lower order and context"
         )
     indices = getattr(data, "indices", None) or _indices(listed)
-    return Tables(read).named(columns, indices)
+    lengths = data[-1] if isinstance(data, tuple) else None
+    is_series = hasattr(lengths, "loc") and lengths.shape == (len(read),)
+    names = lengths.index if is_series else getattr(data, "names", None)
+    return Tables(read).named(columns, indices, names)
 
 
 def _indices(listed):
@@ -162,7 +165,7 @@ def one_or_more(x: Any) -> Any:
 def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
     """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
     listed = _listed(y)
-    outputs = read_sequences(listed, 0)
+    outputs = read_sequences(y, 0)
     indices = [getattr(x, "index", None) for x in listed]
     ordered = map(in_order_of, indices, repeat("inputs"), _listed(inputs))
     rest = _listed(inputs)[len(indices) :]
@@ -179,7 +182,7 @@ def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
     names = outputs.columns or [getattr(listed[0], "name", None)] * outputs[0].shape[1]
     columns = [*names, *u.columns] if u.columns else None
     both = Tables(np.hstack(pair) for pair in zip(outputs, u, strict=True))
-    return both.named(columns, outputs.indices), every.shape[1]
+    return both.named(columns, outputs.indices, outputs.names), every.shape[1]
 
 
 def _listed(data):
