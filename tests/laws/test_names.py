@@ -24,7 +24,7 @@ HOLDERS = {  # what has the same names; the first says the order
     "GLM gaussian": ("row", ("X", "y", "weight")),
     "GLM multinomial": ("row", ("X", "y", "weight")),
     "PairwiseLinear": ("row", ("X", "y")),
-    "SemiSupervised": ("row", ("X", "y")),
+    "SemiSupervised": ("row", ("X", "y", "points")),
     "kfold": ("row", ("X", "y")),
     "HMM": ("frame", ("x", "weight")),
     "GLMHMM": ("frame", ("x", "inputs")),
@@ -77,6 +77,8 @@ def test_a_column_beside_a_map_is_aligned_with_it(name):
     if not refused(models.HiddenMRF, *given, exposure=people):
         found = models.HiddenMRF(*given, exposure=people).exposure
         assert np.array_equal(found, people.loc[areas.index])
+        model, at = models.HiddenMRF(*given), np.log([1.0, 9.0])
+        assert model.objective(at, people) == model.objective(at, people.loc[areas.index])
 
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)), [f"s{i}" for i in range(12)])
