@@ -92,8 +92,8 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
     names = index_of(values)
     if names is None or not hasattr(index, "equals") or index.equals(names):
         return values
-    alike = index.is_unique and names.is_unique and index.sort_values().equals(names.sort_values())
-    if not alike:
+    alike = len(index) == len(names) and index.is_unique and names.is_unique
+    if not alike or (index.get_indexer(names) < 0).any() or not hasattr(values, "loc"):
         places = "if they are in the order of the rows, pass .to_numpy()"
         raise ValueError(f"the index of {name} differs from that of the rows: {places}")
     return values.loc[index]
@@ -138,14 +138,18 @@ def columns_of(table: Any) -> list | None:
 def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
     """The table with its columns in the order of these, by name where both have names.
 
-    Raises ValueError where the names differ.
+    A name of None is that of any column at this place. Raises ValueError where the names differ.
     """
     names = columns_of(table)
-    if columns is None or names is None or names == columns:
+    if columns is None or names is None:
+        return table
+    places = zip(columns, [*names, *columns], strict=False)
+    columns = [at_place if name is None else name for name, at_place in places]
+    if names == columns:
         return table
     if set(names) != set(columns) or not len(set(names)) == len(names) == len(columns):
         places = "if they stand at the same places, pass .to_numpy()"
-        raise ValueError(f"{name} has columns {names}, the first {columns}: {places}")
+        raise ValueError(f"{name} has columns {names}, and not {columns}: {places}")
     return table[columns] if hasattr(table, "iloc") else table.select(columns)
 
 
@@ -157,15 +161,17 @@ def shared_columns(data: Any, tables: list) -> list | None:
 
 
 class Tables(tuple):
-    """Checked arrays (T_n, R), with the names of columns and the index of each; None without."""
+    """Checked arrays (T_n, R); names of columns, the index of each and of all; None without."""
 
     columns: list | None = None
     indices: list | None = None
+    names: Any = None
 
-    def named(self, columns: list | None, indices: list | None) -> "Tables":
+    def named(self, columns: list | None, indices: list | None, names: Any = None) -> "Tables":
         """These, which have these names."""
         self.columns = columns
         self.indices = indices
+        self.names = names
         return self
 
     def names_of_rows(self, context: int) -> Any:

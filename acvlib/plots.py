@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .checks import check_kind, in_order_of, real_array, require
+from .checks import check_kind, in_order_of, index_of, real_array, require
 from .folds import Folds, weights
 
 require("matplotlib", extra="plots")
@@ -43,13 +43,15 @@ def series(ax: Any, time: Any, values: Any, folds: Iterable) -> Any:
     A shade ends half way to the next site that is not left out. folds: none, or such as methods
     take; time: numbers or dates. Series are lined up by their index.
     """
-    values = in_order_of(getattr(time, "index", None), "values", values)
+    index = time if hasattr(time, "get_indexer") else index_of(time)
+    values = in_order_of(index, "values", values)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(float), np.nan)
     time, values = _instants(time), real_array("values", values, 1, finite=False)
     if len(time) != len(values):
         raise ValueError(f"{len(values)} values at {len(time)} times: give one a time")
     folds = folds if isinstance(folds, Folds) else Folds(folds, None, len(time))
+    folds.check_index(index)
     left_out = np.zeros(len(time), bool)
     if len(folds):
         left_out = weights(len(time), Folds.of(folds, len(time)).omitted.sites) == 0.0

@@ -12,7 +12,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import getval
 
-from .checks import LARGEST, real_array
+from .checks import LARGEST, in_order_of, index_of, real_array
 from .declared import Check, Sizes
 
 
@@ -68,6 +68,7 @@ class OfSites(Check):
     """Weights of a model's `n_sites` sites, whose sum a `normalised` objective can divide by."""
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> np.ndarray:
+        value = in_order_of(index_of(sizes.owner), name, value)
         check(value, sizes.of("n_sites"), name)
         weights = np.asarray(value, float)
         if getattr(sizes.owner, "normalised", False):

@@ -8,6 +8,7 @@ Source: Lafferty, McCallum and Pereira (2001); Okazaki (2007), CRFsuite.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from numbers import Real as Number
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,9 +71,10 @@ class FeatureCRF(Tagging):
         labels = in_order_of(index, "labels", self.labels)
         object.__setattr__(self, "labels", _labels(labels, np.diff(encoded.starts)))
         weights = in_order_of(index, "sample_weight", self.sample_weight)
+        weights = site_weights(weights, len(self.labels), "sentence")
         object.__setattr__(self, "sample_weight", weights)
         numbers = {label: k for k, label in enumerate(self.classes)}
-        tags = np.array([numbers[label] for sentence in self.labels for label in sentence])
+        tags = np.array([numbers.get(label, 0) for sentence in self.labels for label in sentence])
         tokens = self._tokens(encoded, tags)
         most = len(numbers) * (len(self.names) + len(numbers)) - 1
         is_free = Real("n_params", least=0, most=most, whole=True)
@@ -83,8 +85,8 @@ class FeatureCRF(Tagging):
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """The K labels, in order."""
-        return tuple(sorted(set().union(*self.labels)))
+        """The K labels of sentences of a sample weight above 0, in order."""
+        return tuple(sorted(set().union(*compress(self.labels, self.sample_weight))))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,8 +109,7 @@ class FeatureCRF(Tagging):
 
     def _seen(self, tokens):
         """The weights that crfsuite would have."""
-        weights = site_weights(self.sample_weight, len(tokens.lengths), "sentence")
-        return np.unique(tokens.take(np.flatnonzero(weights > 0.0)).observed.indices)
+        return np.unique(tokens.take(np.flatnonzero(self.sample_weight)).observed.indices)
 
     @declared
     def unpack(self, params: Params) -> FeatureParams:
@@ -185,6 +186,7 @@ def _pairs(token, place):
     named = isinstance(token, Mapping)
     every = token.items() if named else ((name, 1) for name in _listed(place, token, "names"))
     for name, value in every:
+        value = value.item() if isinstance(value, np.generic) else value
         if not isinstance(name, str):
             raise ValueError(f"{place}: names of attributes must be strings; got {name!r:.60}")
         if isinstance(value, str):

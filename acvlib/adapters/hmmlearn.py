@@ -63,7 +63,7 @@ def from_hmmlearn(
     counts = real_array("lengths", [len(X)] if lengths is None else lengths, ndim=1)
     if (counts % 1.0).any():
         raise ValueError(f"lengths {counts.tolist()} must be whole numbers")
-    sequences = read_sequences((X, counts), 0)
+    sequences = read_sequences((X, counts if lengths is None else lengths), 0)
     n_channels = sequences[0].shape[1]
     expected = 1 if kind == "CategoricalHMM" else fitted.n_features
     if n_channels != expected:

@@ -541,7 +541,7 @@ def words(scores):
 
 
 def names_of(tags):
-    return [["NVO"[tag] for tag in own] for own in tags]
+    return [["NVOA"[tag] for tag in own] for own in tags]
 
 
 def feature_crf(scores, tags, weight, fold=None):

@@ -8,6 +8,7 @@ from functools import partial
 import networkx
 import numpy as np
 import pandas as pd
+import polars
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold
@@ -23,7 +24,7 @@ HOLDERS = {  # what has the same names; the first says the order
     "GLM gaussian": ("row", ("X", "y", "weight")),
     "GLM multinomial": ("row", ("X", "y", "weight")),
     "PairwiseLinear": ("row", ("X", "y")),
-    "SemiSupervised": ("row", ("X", "y")),
+    "SemiSupervised": ("row", ("X", "y", "points")),
     "kfold": ("row", ("X", "y")),
     "HMM": ("frame", ("x", "weight")),
     "GLMHMM": ("frame", ("x", "inputs")),
@@ -76,6 +77,8 @@ def test_a_column_beside_a_map_is_aligned_with_it(name):
     if not refused(models.HiddenMRF, *given, exposure=people):
         found = models.HiddenMRF(*given, exposure=people).exposure
         assert np.array_equal(found, people.loc[areas.index])
+        model, at = models.HiddenMRF(*given), np.log([1.0, 9.0])
+        assert model.objective(at, people) == model.objective(at, people.loc[areas.index])
 
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)), [f"s{i}" for i in range(12)])
@@ -135,8 +138,10 @@ def test_columns_of_sequences_are_aligned(name):
         model = door.model(x=other, weight=weight)
         assert all(map(np.array_equal, model.sequences, plain))
         params = model.initial_params(np.random.default_rng(0))
-        found = model.sequence_losses(params, [frames[0][["b", "a"]]])
-        assert np.array_equal(found, model.sequence_losses(params, plain[:1]))
+        turned = frames[0][["b", "a"]]
+        for new in ([turned], (turned, [len(turned)]), (polars.from_pandas(turned), [len(turned)])):
+            found = model.sequence_losses(params, new)
+            assert np.array_equal(found, model.sequence_losses(params, plain[:1]))
 
 
 @cases("names", ["LinearChainCRF", "FeatureCRF"], "of tags and sentences")
@@ -170,6 +175,9 @@ def test_weights_of_frames_are_aligned_in_all_forms(name):
     for form in (frame, (frame, [8, 12]), [frame[:8], frame[8:]], (frame,)):
         model = models.GaussianHMM(form, 1, sites="steps", sample_weight=weights[::-1])
         assert np.array_equal(model.sample_weight, weights)
+    lengths = pd.Series([8, 12], [1, "b"])  # names of two types
+    model = models.GaussianHMM((frame, lengths), 1, sample_weight=weights[:2].set_axis(["b", 1]))
+    assert model.sample_weight.tolist() == [1.0, 0.0]
 
 
 @cases("names", ["GLM gaussian", "GLM logistic", "GLM multinomial"], "of columns")

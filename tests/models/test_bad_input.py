@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from test_mrf import COUNTS, EDGES
@@ -66,6 +67,7 @@ REFUSED = [
     (lambda: hmm(fixed=[OPEN, [0.5, 0.4], OPEN]), "fixed row 1"),
     (lambda: hmm(fixed=[OPEN, OPEN, [1.2, FREE]]), "fixed row 2"),
     (lambda: hmm(fixed=[[-0.1, FREE], OPEN, OPEN]), "fixed row 0"),
+    (lambda: hmm(fixed=pd.DataFrame(np.ones((3, 2)) / 2, columns=[1, 0])), r"not \[1, 2\]: if"),
     (lambda: hmm(fixed="ab"), "fixed must be real numbers"),
     (lambda: mrf(counts=[0] * 7), "all 7 counts are 0"),
     (lambda: mrf(sample_weight=[0, 0, 0, 0, 1, 0, 0]), "all 1 counts are 0 where sample_weight"),

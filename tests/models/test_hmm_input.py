@@ -1,12 +1,13 @@
 """What an HMM takes for data: every reading that is taken is the right one, all others refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from oracles.wrappers import ByAutograd
 
 import acvlib as acv
-from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM
+from acvlib.models import GLMHMM, HMM, AutoRegressiveHMM, GaussianHMM
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian
 
 
@@ -133,6 +134,13 @@ def test_units_are_those_given():
     assert_allclose(model.frames.x, (x - [1.0, 2.0]) / [3.0, 4.0])
     with pytest.raises(ValueError, match="must have 2 entries, as x has"):
         HMM([x], 2, Gaussian(centre=[1.0], scale=[3.0]))
+    y = np.where(np.arange(60) == 7, np.nan, np.arange(60) % 2)
+    junk = np.where(np.isnan(y)[:, None], 9999.0, x)
+    assert GLMHMM(y, junk, 2).emission == GLMHMM(y, x, 2).emission
+    model = GLMHMM(y, pd.DataFrame(x, columns=["a", "b"]), 2)
+    turned = pd.DataFrame(np.column_stack([y, x])[:, [0, 2, 1]], columns=["y", "b", "a"])
+    params = np.arange(float(model.n_params))
+    assert model.sequence_losses(params, [turned]) == model.sequence_losses(params)
 
 
 def test_named_params_of_another_shape_are_refused():

@@ -89,7 +89,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
         sequences = read_sequences(self.sequences, context)
         sites = self.sites or ("steps" if len(sequences) == 1 else "sequences")
         weights = self.sample_weight
-        index = sequences.names_of_rows(context) if sites == "steps" else None
+        index = sequences.names_of_rows(context) if sites == "steps" else sequences.names
         weights = in_order_of(index, "sample_weight", weights)
         self.__dict__.update(context=context, sequences=sequences, sites=sites, index=index)
         weights = weighting.site_weights(weights, self.n_sites)

@@ -139,7 +139,10 @@ def read_sequences(data: Any, context: int, columns: list | None = None) -> Tabl
             f"fewer than {context + 1} frames, or lower order and context"
         )
     indices = getattr(data, "indices", None) or _indices(listed)
-    return Tables(read).named(columns, indices)
+    lengths = data[-1] if isinstance(data, tuple) else None
+    is_series = hasattr(lengths, "loc") and lengths.shape == (len(read),)
+    names = lengths.index if is_series else getattr(data, "names", None)
+    return Tables(read).named(columns, indices, names)
 
 
 def _indices(listed):
@@ -162,7 +165,7 @@ def one_or_more(x: Any) -> Any:
 def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
     """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
     listed = _listed(y)
-    outputs = read_sequences(listed, 0)
+    outputs = read_sequences(y, 0)
     indices = [getattr(x, "index", None) for x in listed]
     ordered = map(in_order_of, indices, repeat("inputs"), _listed(inputs))
     rest = _listed(inputs)[len(indices) :]
@@ -176,10 +179,10 @@ def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
     if constant.size:
         column = f"inputs column {constant[0]} is constant"
         raise ValueError(f"{column}, as the intercept is: drop it")
-    names = outputs.columns or [getattr(listed[0], "name", None)]
-    columns = [*names, *u.columns] if u.columns and None not in names else None
+    names = outputs.columns or [getattr(listed[0], "name", None)] * outputs[0].shape[1]
+    columns = [*names, *u.columns] if u.columns else None
     both = Tables(np.hstack(pair) for pair in zip(outputs, u, strict=True))
-    return both.named(columns, outputs.indices), every.shape[1]
+    return both.named(columns, outputs.indices, outputs.names), every.shape[1]
 
 
 def _listed(data):
@@ -206,9 +209,8 @@ def _listed(data):
                     f"{x.shape} and lengths, {lengths.tolist()}, sum to {total:g}; pass a list "
                     "[x1, x2] if these are two sequences"
                 )
-            if hasattr(data[0], "iloc"):
-                return [data[0].iloc[a:b] for a, b in pairwise([0, *np.cumsum(lengths)])]
-            return np.split(x, np.cumsum(lengths)[:-1])
+            rows = getattr(data[0], "iloc", data[0]) if hasattr(data[0], "columns") else x
+            return [rows[a:b] for a, b in pairwise([0, *np.cumsum(lengths)])]
     return list(data)
 
 

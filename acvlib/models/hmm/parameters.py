@@ -8,7 +8,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import isbox
 
-from ...checks import one_line, real_array
+from ...checks import columns_of, in_columns_of, index_of, one_line, real_array
 from ...declared import Is, Params, declared
 from ...trials import NoFiniteOptimum
 
@@ -174,7 +174,11 @@ class Parameters:
     @cached_property
     def chain_prior(self: Any) -> Simplex:
         """The prior of initial and transition probabilities, and which of them are fixed."""
-        return Simplex((self.n_states + 1, self.n_states), self.concentration, self.fixed)
+        tables = {"concentration": self.concentration, "fixed": self.fixed}
+        for name, table in tables.items():
+            if (index := index_of(table)) is not None:  # of pandas
+                tables[name] = in_named_columns(index[1:], name, table)
+        return Simplex((self.n_states + 1, self.n_states), **tables)
 
     @cached_property
     def n_chain(self: Any) -> int:
@@ -270,6 +274,13 @@ class Parameters:
         if not np.isfinite(packed).all():
             raise ValueError(f"{len(packed)} finite params are needed: of sds and rates above 0")
         return packed[-self.n_params :]
+
+
+def in_named_columns(columns: Any, name: str, table: Any) -> Any:
+    """`in_columns_of`, but for columns that are numbered as they stand: they have no names."""
+    names = columns_of(table)
+    is_numbered = names == list(range(len(names or ())))
+    return table if is_numbered else in_columns_of(list(columns), name, table)
 
 
 def _check_shapes(name, named, like):

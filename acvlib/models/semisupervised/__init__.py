@@ -18,7 +18,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd import elementwise_grad
 
-from ...checks import real_array
+from ...checks import in_order_of, real_array
 from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, declared
 from ...derivatives import Derivatives
 from ...folds import Fold, Folds, ModelFolds
@@ -73,6 +73,8 @@ class SemiSupervised(ModelDefaults):
         if self.y.shape != (p,) or self.penalty.shape != (D, D):
             shapes = f"y {self.y.shape} and ridge {self.penalty.shape}"
             raise ValueError(f"{shapes} must be of {p} points and {D} features, as the energy")
+        in_order_of(self.energy.index, "y", self)  # whose index is that of y
+        self.__dict__["index"] = self.energy.index if self.index is None else self.index
         known = real_array("y", self.y[self.labelled])
         if len(known) < 2:
             raise ValueError(f"{len(known)} points have a label: at least two are needed")

@@ -16,7 +16,7 @@ import numpy as np
 from joblib import delayed
 from scipy.sparse import csr_matrix, issparse
 
-from ...checks import one_line, real_array
+from ...checks import in_columns_of, in_order_of, index_of, one_line, real_array
 from ...declared import Positive, Real, declared
 from ...parallel import threads
 
@@ -34,6 +34,7 @@ class RBFAffinity:
     """
 
     __repr__ = one_line
+    index: Any = None  # of the points, in pandas
 
     @declared
     def __init__(self, points: Points, sigma: Positive):
@@ -74,6 +75,9 @@ class GraphAffinity:
     __repr__ = one_line
 
     def __init__(self, matrix: Any):
+        self.index = index_of(matrix)
+        if self.index is not None:
+            matrix = in_columns_of(list(self.index), "an affinity", matrix)
         dense = matrix if issparse(matrix) else real_array("an affinity", matrix, 2, finite=False)
         self.matrix = csr_matrix(dense, dtype=float, copy=True)
         rows, columns = self.matrix.shape
@@ -111,6 +115,7 @@ class ManifoldEnergy:
     """
 
     __repr__ = one_line
+    index: Any = None  # of the features, in pandas
 
     @declared
     def __init__(self, features: Annotated[np.ndarray, Real("p D")], affinity: Any):
@@ -120,6 +125,8 @@ class ManifoldEnergy:
             points = f"a row for each of {affinity.n_points} points"
             raise ValueError(f"features {features.shape} must have {points}")
         self.features = features
+        in_order_of(self.index, "the affinity's points", affinity)  # which refuses another
+        self.index = index_of(affinity) if self.index is None else self.index
         self.affinity = affinity
         self._kept: dict[bytes, LeftOut] = {}
 

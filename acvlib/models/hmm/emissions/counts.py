@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from ....declared import OneOf, Real, Whole, declared
 from ..frames import Frames, check_codes, local_means
-from ..parameters import Simplex
+from ..parameters import Simplex, in_named_columns
 from .base import Emission, Pair, alone, in_rows, normal, numpy_of
 from .units import Width
 
@@ -117,7 +117,9 @@ class Categorical(Emission):
             return self
         codes = np.unique(x[np.isfinite(x)])
         symbols = codes if self.n_categories is None else np.arange(float(self.n_categories))
-        return replace(self, n_categories=len(symbols), symbols=tuple(symbols.tolist()))
+        names = tuple(symbols.tolist())
+        fixed = in_named_columns(names, "fixed", self.fixed)
+        return replace(self, n_categories=len(symbols), symbols=names, fixed=fixed)
 
     def prepared(self, x: np.ndarray):
         """The number of each symbol."""
@@ -209,7 +211,7 @@ class GLM(Emission):
     Weights ~ Normal(0, weight_sd^2), with which a state that inputs part stays finite.
 
     n_inputs: how many last columns of a sequence are inputs; centre, scale (n_inputs,): by default
-    means and sds of the inputs, so that no unit matters.
+    means and sds of the inputs where nothing is missing, so that no unit matters.
     """
 
     family: Annotated[str, OneOf("bernoulli", "poisson")] = "bernoulli"
@@ -222,7 +224,7 @@ class GLM(Emission):
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         if self.scale is not None:
             return self
-        whole = np.isfinite(inputs).all(axis=1)
+        whole = np.isfinite(np.column_stack([x, inputs])).all(axis=1)
         centre = np.zeros(self.n_inputs)
         scale = np.ones(self.n_inputs)
         if self.n_inputs and weights[whole].sum() > 0.0:
