@@ -51,7 +51,7 @@ def chosen(whole: Any) -> Any:
 
 
 def unwrap(whole: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """(the last step of a fitted Pipeline or search, X as the other steps make it).
+    """(the last step of a fitted Pipeline or search, X as the other steps make it of a copy).
 
     Raises ValueError for a step that learns from y, which all folds would then have seen.
     """
@@ -61,6 +61,7 @@ def unwrap(whole: Any, X: Any, y: Any) -> tuple[Any, Any]:
     validation.check_is_fitted(inner)
     for name, step in inner.steps[:-1]:
         if hasattr(step, "transform"):  # it is not "passthrough"
+            X = _copied(X)
             if _learns_from_y(step, X, y):
                 raise ValueError(
                     f"the Pipeline's step {name!r} learns from y, and stays as fitted to all rows: "
@@ -81,30 +82,31 @@ def _learns_from_y(step, X, y):
         if value is None and name.split("__")[-1] == "random_state":
             step.set_params(**{name: 0})
     rows = np.arange(validation._num_samples(X))
-    some = utils._safe_indexing(X, rows[:: 1 + len(rows) // ROWS])
 
     def made(y):
-        out = base.clone(step).fit(X, y).transform(some)
+        out = base.clone(step).fit(_copied(X), y).transform(_copied(X, 1 + len(rows) // ROWS))
         return np.asarray(out.toarray() if issparse(out) else out)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
-            base.clone(step).fit(X, None)
+            base.clone(step).fit(_copied(X), None)
             first = made(y)
-            if not _alike(first, made(y)):
-                return False
             orders = np.random.default_rng(0).permuted(np.tile(rows, (SHUFFLES, 1)), axis=1)
-            return not all(_alike(first, made(utils._safe_indexing(y, each))) for each in orders)
+            others = (made(utils._safe_indexing(y, each)) for each in orders)
+            return _alike(first, made(y)) and not all(_alike(first, other) for other in others)
         except Exception:  # each says so in its own way
             return True
 
 
+def _copied(X, every=1):
+    """Rows that a step may write into."""
+    return utils._safe_indexing(X, np.arange(validation._num_samples(X))[::every])
+
+
 def _alike(a, b):
     if a.shape == b.shape and a.dtype.kind == b.dtype.kind == "f":
-        return np.allclose(
-            a, b, rtol=1e-6, atol=1e-9 * np.nanmax(abs(a), initial=0.0), equal_nan=True
-        )
+        least = 1e-9 * np.nanmax(abs(a), initial=0.0)
+        return np.allclose(a, b, rtol=1e-6, atol=least, equal_nan=True)
     return np.array_equal(a, b)
 
 
@@ -181,9 +183,8 @@ def settings_of(estimator: Any, y: np.ndarray) -> dict:
 
     Raises ValueError for settings that are no smooth penalised likelihood.
     """
-    return _TRANSLATIONS[type(estimator)](estimator, y) | {
-        "intercept": bool(estimator.fit_intercept)
-    }
+    settings = _TRANSLATIONS[type(estimator)](estimator, y)
+    return settings | {"intercept": bool(estimator.fit_intercept)}
 
 
 @contextmanager
@@ -276,9 +277,7 @@ def _logistic(estimator, y):
 
 def _least_squares(estimator, y):
     if getattr(estimator, "positive", False):
-        name = type(estimator).__name__
-        reason = "is not smooth where a coefficient is 0"
-        raise ValueError(f"{name}(positive=True) {reason}: use positive=False")
+        raise ValueError("positive=True is not smooth where a coefficient is 0: use positive=False")
     alpha = np.ravel(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)))
     if alpha.size != 1:
         remedy = "pass one for all targets, or take each target alone"
