@@ -53,14 +53,16 @@ def chosen(whole: Any) -> Any:
 def unwrap(whole: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """(the last step of a fitted Pipeline or search, X as the other steps make it of a copy).
 
-    Raises ValueError for a step that learns from y, which all folds would then have seen.
+    Raises ValueError for a step without transform, or one that learns from y: that of all folds.
     """
     inner = chosen(whole)
     if not isinstance(inner, pipeline.Pipeline):
         return inner, X
     validation.check_is_fitted(inner)
     for name, step in inner.steps[:-1]:
-        if hasattr(step, "transform"):  # it is not "passthrough"
+        if step not in (None, "passthrough"):
+            if not hasattr(step, "transform"):  # a resampler of imbalanced-learn
+                raise ValueError(f"step {name!r} has no transform: use sklearn's cross_validate")
             X = _copied(X)
             if _learns_from_y(step, X, y):
                 raise ValueError(
@@ -259,8 +261,7 @@ def _logistic(estimator, y):
         remedy = "are means over its folds, no optimum: use refit=True"
         raise ValueError(f"the coefficients of LogisticRegressionCV(refit=False) {remedy}")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
-        remedy = "fit with solver='lbfgs' or 'newton-cholesky'"
-        raise ValueError(f"solver='liblinear' penalises the intercept: {remedy}")
+        raise ValueError("solver='liblinear' penalises the intercept: fit with solver='lbfgs'")
     labels = estimator.classes_.tolist()
     if set(labels) != set(y.tolist()):
         raise ValueError(f"y must hold the labels that the estimator was fitted to: {labels}")

@@ -138,6 +138,7 @@ def ridge(y=VALUES, **settings):
 
 CHOOSES = make_pipeline(StandardScaler(), SelectKBest(k=2), LogisticRegression())
 FROZEN = sklearn.frozen.FrozenEstimator(GridSearchCV(Ridge(), {"alpha": [0.1]}).fit(X, VALUES))
+RESAMPLES = make_pipeline("passthrough", Ridge()).fit(X, VALUES).set_params(passthrough=Ridge())
 HOW = {"refit": False, "l1_ratios": (0,), "use_legacy_attributes": False, "scoring": "accuracy"}
 MEANS = sklearn.linear_model.LogisticRegressionCV(**HOW)
 
@@ -158,6 +159,7 @@ REFUSED = {
     "lasso": (lambda: Lasso().fit(X, VALUES), {}, TypeError, "Lasso has no translation to a GLM"),
     "unfitted": (LogisticRegression, {}, NotFittedError, "not fitted"),
     "learns": (lambda: CHOOSES.fit(X, LABELS), {}, ValueError, "'selectkbest' learns from y"),
+    "resamples": (lambda: RESAMPLES, {}, ValueError, "'passthrough' has no transform: use sklearn"),
     "frozen": (lambda: FROZEN, {}, TypeError, "FrozenEstimator has no translation"),
     "means": (lambda: MEANS.fit(X, LABELS), {}, ValueError, "refit=False. are means"),
     "l1": (lambda: logistic(l1_ratio=1.0, solver="saga", **TIGHT), {}, ValueError, "L1 penalty"),
