@@ -85,7 +85,7 @@ class Refits:
             return Folds.of(cv, n_rows)
         cv = pairs_of(cv) if isinstance(cv, np.ndarray | list | tuple) else cv
         splitter = model_selection.check_cv(cv, self.y, classifier=base.is_classifier(self.last))
-        if isinstance(splitter, model_selection.LeaveOneOut):
+        if type(splitter) is model_selection.LeaveOneOut:
             return leave_one_out(n_rows)
         pairs = list(splitter.split(self.X, self.y, groups))  # once: a splitter may draw
         return Folds.of(from_splitter(pairs, self.design), n_rows)

@@ -160,6 +160,7 @@ def prediction_cases(rng):
         "weights of 0, row by row": (ridge, X, y, weighed | {"cv": LeaveOneOut()}),
         "weights of 0": (ridge, X, y, weighed),
         "a fold of weight 0": (ridge, X, y, no_fold),
+        "a buffer": (ridge, X, y, {"cv": type("Own", (LeaveOneOut,), {"split": CV.split})()}),
     }
 
 
