@@ -70,7 +70,7 @@ def unwrap(whole: Any, X: Any, y: Any) -> tuple[Any, Any]:
                     "the scores would be too good. Use scikit-learn's cross_validate, or transform "
                     "X first if the step has not seen these y"
                 )
-            X = step.transform(X)
+            (X,) = utils.indexable(step.transform(X))
     return unwrap(inner.steps[-1][1], X, y)
 
 

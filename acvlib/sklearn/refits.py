@@ -66,7 +66,7 @@ class Refits:
         self.whole = whole
         self.weights = weights_of(whole, params)
         self.X, self.y, groups = utils.indexable(X, y, groups)
-        self.last, self.inputs = unwrap(whole, X, self.y)
+        self.last, self.inputs = unwrap(whole, self.X, self.y)
         sparse = issparse(self.inputs)
         table = self.inputs.astype(float) if sparse else real_array("X", self.inputs, 2)
         self.outcomes = outcomes_of(self.last, table, y)
