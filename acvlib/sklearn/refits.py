@@ -24,6 +24,7 @@ from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum, UnconvergedFit
 from .estimators import (
     COLLINEAR,
+    chosen,
     in_words_of,
     model_of,
     outcomes_of,
@@ -54,8 +55,8 @@ class Refits:
     """A user's fitted object, its data and its folds; `leave_out` finds what it is without these.
 
     last: the step that is fitted anew; inputs: what X is where it comes there; tests: the scored
-    rows of each fold. And, once folds are left out, fit; result: of the folds that the model can
-    do; points: (n_folds, D) its params; by_theirs: {fold: the last step as scikit-learn refits it,
+    rows of each fold; plain: whether all around the last step is of scikit-learn's own classes.
+    And, once folds are left out, fit; result: of the folds that the model can do; points: (n_folds, D) its params; by_theirs: {fold: the last step as scikit-learn refits it,
     or why it cannot}, of other folds; unreliable: (n_folds,).
     """
 
@@ -67,6 +68,11 @@ class Refits:
         self.weights = weights_of(whole, params)
         self.X, self.y, groups = utils.indexable(X, y, groups)
         self.last, self.inputs = unwrap(whole, self.X, self.y)
+        layer, self.plain = whole, True  # of classes that may predict in their own way
+        while layer is not self.last:
+            self.plain &= type(layer).__module__.startswith("sklearn.")
+            inner = chosen(layer)
+            layer = layer.steps[-1][1] if inner is layer else inner
         sparse = issparse(self.inputs)
         table = self.inputs.astype(float) if sparse else real_array("X", self.inputs, 2)
         self.outcomes = outcomes_of(self.last, table, y)

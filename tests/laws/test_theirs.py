@@ -36,7 +36,7 @@ from sklearn.model_selection import (
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 import acvlib as acv
@@ -55,6 +55,11 @@ CV = KFold(4, shuffle=True, random_state=0)
 def plain(rng, family="gaussian", n=40):
     data = rows(rng, family, n)
     return data["X"], data["y"]
+
+
+class Clipped(Pipeline):
+    def predict(self, X):
+        return np.maximum(super().predict(X), 1.0)
 
 
 def score_cases(rng):
@@ -98,6 +103,7 @@ def score_cases(rng):
         "y as a column": (ridge, X, y_column, {}),
         "labels as a column": (logits, X, label_column, {}),
         "counts as a column": (counts, X, count_column, {}),
+        "a Pipeline that clips": (Clipped([("ridge", ridge)]), X, y, several),
         "several scorers": (ridge, X, y, several),
     }
 
@@ -162,6 +168,7 @@ def prediction_cases(rng):
         "weights of 0, row by row": (ridge, X, y, weighed | {"cv": LeaveOneOut()}),
         "weights of 0": (ridge, X, y, weighed),
         "a fold of weight 0": (ridge, X, y, no_fold),
+        "a Pipeline that clips": (Clipped([("ridge", ridge)]), X, y, {}),
         "a buffer": (ridge, X, y, {"cv": type("Own", (LeaveOneOut,), {"split": CV.split})()}),
     }
 
