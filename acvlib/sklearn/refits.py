@@ -56,8 +56,9 @@ class Refits:
 
     last: the step that is fitted anew; inputs: what X is where it comes there; tests: the scored
     rows of each fold; plain: whether all around the last step is of scikit-learn's own classes.
-    And, once folds are left out, fit; result: of the folds that the model can do; points: (n_folds, D) its params; by_theirs: {fold: the last step as scikit-learn refits it,
-    or why it cannot}, of other folds; unreliable: (n_folds,).
+    And, once folds are left out, fit; result: of the folds that the model can do; points:
+    (n_folds, D) its params; by_theirs: {fold: the last step as scikit-learn refits it, or why it
+    cannot}, of other folds; unreliable: (n_folds,).
     """
 
     fit: Fit
