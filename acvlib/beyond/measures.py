@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..checks import require
+from ..checks import index_of, require
 from ..declared import declared
 from ..folds import leave_one_out
 from ..folds.sites import Known
@@ -19,8 +19,8 @@ NUDGE = 1e-4  # standard errors, over which derivatives of sites are differences
 def influence(fit: AFit) -> Any:
     """Tabulate what each site does to a fit, as `get_influence` of statsmodels does.
 
-    A DataFrame, one row an observed site. leverage: tr H^-1 H_n, H_n the curvature that site n
-    brings; cooks_distance: d' H d / (D s2), d the change of params (D,) by a Newton step without
+    A DataFrame, one row an observed site, by its name if it has one. leverage: tr H^-1 H_n, H_n the
+    curvature of site n; cooks_distance: d' H d / (D s2), d the change of params by a step without
     the site; dfbetas_0, ...: d over standard errors, those at the fit. s2 is 1 but for a gaussian
     GLM, whose losses have variance 1: there it is the variance of the residuals, and in dfbetas
     that without the site. Of a gaussian, logistic or Poisson GLM without penalty these are
@@ -50,7 +50,9 @@ def influence(fit: AFit) -> Any:
     scaled = (fit.params - moved) / (errors * np.sqrt(without)[:, None])
     columns |= {f"dfbetas_{j}": scaled[:, j] for j in range(len(errors))}
     pandas = require("pandas", extra="tables")
-    return pandas.DataFrame(columns, pandas.Index(sites, name="site"))
+    index = index_of(model)
+    names = pandas.Index(sites, name="site") if index is None else index[sites]
+    return pandas.DataFrame(columns, names)
 
 
 def _leverages(fit, directions):

@@ -5,6 +5,7 @@ missing values: others are refused by name.
 """
 
 import re
+import sys
 import tempfile
 import weakref
 from collections.abc import Sequence
@@ -56,23 +57,26 @@ class Examples(ArrayExamples):
             files of a folder with different columns; a Series beside rows of other names
         """
         check_whole("memory", memory, 0)
-        index = index_of(source)
-        target = in_order_of(index, "target", target)
-        found = cls(*_read(source, target, features, memory))
+        target = in_order_of(index_of(source), "target", target)
+        X, y, index = _read(source, target, features, memory)
+        found = cls(X, y)
         found.__dict__.update(index=index)
         return found
 
 
 def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -> tuple:
-    """X (n, d) and y (n,) or None of a file or frame; X in a scratch file beyond `most` bytes."""
+    """X (n, d), in a scratch file beyond `most` bytes, y (n,) or None, and the names of rows."""
     if isinstance(source, str | PathLike) and Path(source).suffix == ".npy":
-        return _read_npy(source, target, features, most)
+        return *_read_npy(source, target, features, most), None
     dataset = _dataset(source)
     label = [str(target)] if isinstance(target, str | int) else []
     names = _features(dataset.schema, label, features)
     _check_files(dataset, [*names, *label], features is None)
-    if hasattr(_names_of(target), "equals") and not hasattr(source, "index"):
-        target = _by_index(target, _index_of(dataset))
+    index = index_of(source)
+    if index is None and "pandas" in sys.modules:  # else nothing else has names
+        index = _index_of(dataset)
+        target = target if index_of(target) is None else _by_index(target, index)
+        index = None if _restarts(index) and not index.is_unique else index
     batches = dataset.to_batches(
         columns=[*names, *label],
         batch_size=max(1, BATCH // len(names)),
@@ -84,7 +88,7 @@ def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -
     y = np.empty(n_rows) if label else target
     blocks = _blocks(batches, len(names), y)
     try:
-        return _gathered(blocks, (n_rows, len(names)), most), y
+        return _gathered(blocks, (n_rows, len(names)), most), y, index
     except require("pyarrow", extra="parquet").ArrowInvalid as error:
         schemas = [part.physical_schema for part in dataset.get_fragments()]
         wide = {n for n in [*names, *label] for each in schemas if _is_wide(each, n)}
@@ -178,8 +182,8 @@ def _check_files(dataset, columns, every):
 
 def _by_index(target, index):
     """Values of a Series in the order of the rows of an index; one without, in their own."""
-    names = _names_of(target)
-    is_named = hasattr(names, "equals") and not np.array_equal(names, np.arange(len(names)))
+    names = index_of(target)
+    is_named = names is not None and not np.array_equal(names, np.arange(len(names)))
     if not is_named and _restarts(index):
         return target
     if is_named and index is None:
@@ -189,14 +193,10 @@ def _by_index(target, index):
 
 def _restarts(index):
     """Whether an index counts from 0 anew in each of several files, and names no rows."""
-    if index is None or index.dtype.kind not in "iu":
+    if index is None or index.dtype.kind not in "iu" or not len(index):
         return False
     places = np.asarray(index)
     return places[0] == 0 and bool(((places == 0) | (np.diff(places, prepend=-1) == 1)).all())
-
-
-def _names_of(target):
-    return getattr(target, "index", None)  # of a Series; lists and text have a method of the name
 
 
 def _index_of(dataset):

@@ -153,6 +153,12 @@ def approx_cross_val_predict(
     for reason in refits.by_theirs.values():
         if isinstance(reason, Exception):
             raise reason
+    if not refits.plain:
+        found = []
+        for fold, test in enumerate(refits.tests):
+            inputs = utils._safe_indexing(refits.X, test)
+            found.append(getattr(refits.estimator(fold), output)(inputs))
+        return np.concatenate(found)[np.argsort(rows)]
     predicted = np.empty_like(refits.predictions)
     predicted[rows] = refits.predictions
     if output == "predict" and is_classifier:
@@ -207,7 +213,7 @@ def _by_row(refits, scorer):
         scorer = "accuracy"
     values = np.full(len(refits.tests), np.nan)
     known = OF_CLASSES if base.is_classifier(last) else OF_NUMBERS
-    if isinstance(scorer, str) and scorer in known:
+    if isinstance(scorer, str) and scorer in known and refits.plain:
         sites, sizes = refits.tests.sites, refits.tests.sizes
         y = refits.outcomes[sites]
         y = np.searchsorted(last.classes_, y) if base.is_classifier(last) else y

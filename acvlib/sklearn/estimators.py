@@ -51,23 +51,26 @@ def chosen(whole: Any) -> Any:
 
 
 def unwrap(whole: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """(the last step of a fitted Pipeline or search, X as the other steps make it).
+    """(the last step of a fitted Pipeline or search, X as the other steps make it of a copy).
 
-    Raises ValueError for a step that learns from y, which all folds would then have seen.
+    Raises ValueError for a step without transform, or one that learns from y: that of all folds.
     """
     inner = chosen(whole)
     if not isinstance(inner, pipeline.Pipeline):
         return inner, X
     validation.check_is_fitted(inner)
     for name, step in inner.steps[:-1]:
-        if hasattr(step, "transform"):  # it is not "passthrough"
+        if step not in (None, "passthrough"):
+            if not hasattr(step, "transform"):  # a resampler of imbalanced-learn
+                raise ValueError(f"step {name!r} has no transform: use sklearn's cross_validate")
+            X = _copied(X)
             if _learns_from_y(step, X, y):
                 raise ValueError(
                     f"the Pipeline's step {name!r} learns from y, and stays as fitted to all rows: "
                     "the scores would be too good. Use scikit-learn's cross_validate, or transform "
                     "X first if the step has not seen these y"
                 )
-            X = step.transform(X)
+            (X,) = utils.indexable(step.transform(X))
     return unwrap(inner.steps[-1][1], X, y)
 
 
@@ -81,30 +84,31 @@ def _learns_from_y(step, X, y):
         if value is None and name.split("__")[-1] == "random_state":
             step.set_params(**{name: 0})
     rows = np.arange(validation._num_samples(X))
-    some = utils._safe_indexing(X, rows[:: 1 + len(rows) // ROWS])
 
     def made(y):
-        out = base.clone(step).fit(X, y).transform(some)
+        out = base.clone(step).fit(_copied(X), y).transform(_copied(X, 1 + len(rows) // ROWS))
         return np.asarray(out.toarray() if issparse(out) else out)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
-            base.clone(step).fit(X, None)
+            base.clone(step).fit(_copied(X), None)
             first = made(y)
-            if not _alike(first, made(y)):
-                return False
             orders = np.random.default_rng(0).permuted(np.tile(rows, (SHUFFLES, 1)), axis=1)
-            return not all(_alike(first, made(utils._safe_indexing(y, each))) for each in orders)
+            others = (made(utils._safe_indexing(y, each)) for each in orders)
+            return _alike(first, made(y)) and not all(_alike(first, other) for other in others)
         except Exception:  # each says so in its own way
             return True
 
 
+def _copied(X, every=1):
+    """Rows that a step may write into."""
+    return utils._safe_indexing(X, np.arange(validation._num_samples(X))[::every])
+
+
 def _alike(a, b):
     if a.shape == b.shape and a.dtype.kind == b.dtype.kind == "f":
-        return np.allclose(
-            a, b, rtol=1e-6, atol=1e-9 * np.nanmax(abs(a), initial=0.0), equal_nan=True
-        )
+        least = 1e-9 * np.nanmax(abs(a), initial=0.0)
+        return np.allclose(a, b, rtol=1e-6, atol=least, equal_nan=True)
     return np.array_equal(a, b)
 
 
@@ -181,9 +185,8 @@ def settings_of(estimator: Any, y: np.ndarray) -> dict:
 
     Raises ValueError for settings that are no smooth penalised likelihood.
     """
-    return _TRANSLATIONS[type(estimator)](estimator, y) | {
-        "intercept": bool(estimator.fit_intercept)
-    }
+    settings = _TRANSLATIONS[type(estimator)](estimator, y)
+    return settings | {"intercept": bool(estimator.fit_intercept)}
 
 
 @contextmanager
@@ -258,8 +261,7 @@ def _logistic(estimator, y):
         remedy = "are means over its folds, no optimum: use refit=True"
         raise ValueError(f"the coefficients of LogisticRegressionCV(refit=False) {remedy}")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
-        remedy = "fit with solver='lbfgs' or 'newton-cholesky'"
-        raise ValueError(f"solver='liblinear' penalises the intercept: {remedy}")
+        raise ValueError("solver='liblinear' penalises the intercept: fit with solver='lbfgs'")
     labels = estimator.classes_.tolist()
     if set(labels) != set(y.tolist()):
         raise ValueError(f"y must hold the labels that the estimator was fitted to: {labels}")
@@ -276,9 +278,7 @@ def _logistic(estimator, y):
 
 def _least_squares(estimator, y):
     if getattr(estimator, "positive", False):
-        name = type(estimator).__name__
-        reason = "is not smooth where a coefficient is 0"
-        raise ValueError(f"{name}(positive=True) {reason}: use positive=False")
+        raise ValueError("positive=True is not smooth where a coefficient is 0: use positive=False")
     alpha = np.ravel(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)))
     if alpha.size != 1:
         remedy = "pass one for all targets, or take each target alone"

@@ -24,6 +24,7 @@ from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum, UnconvergedFit
 from .estimators import (
     COLLINEAR,
+    chosen,
     in_words_of,
     model_of,
     outcomes_of,
@@ -54,9 +55,10 @@ class Refits:
     """A user's fitted object, its data and its folds; `leave_out` finds what it is without these.
 
     last: the step that is fitted anew; inputs: what X is where it comes there; tests: the scored
-    rows of each fold. And, once folds are left out, fit; result: of the folds that the model can
-    do; points: (n_folds, D) its params; by_theirs: {fold: the last step as scikit-learn refits it,
-    or why it cannot}, of other folds; unreliable: (n_folds,).
+    rows of each fold; plain: whether all around the last step is of scikit-learn's own classes.
+    And, once folds are left out, fit; result: of the folds that the model can do; points:
+    (n_folds, D) its params; by_theirs: {fold: the last step as scikit-learn refits it, or why it
+    cannot}, of other folds; unreliable: (n_folds,).
     """
 
     fit: Fit
@@ -66,7 +68,12 @@ class Refits:
         self.whole = whole
         self.weights = weights_of(whole, params)
         self.X, self.y, groups = utils.indexable(X, y, groups)
-        self.last, self.inputs = unwrap(whole, X, self.y)
+        self.last, self.inputs = unwrap(whole, self.X, self.y)
+        layer, self.plain = whole, True  # of classes that may predict in their own way
+        while layer is not self.last:
+            self.plain &= type(layer).__module__.startswith("sklearn.")
+            inner = chosen(layer)
+            layer = layer.steps[-1][1] if inner is layer else inner
         sparse = issparse(self.inputs)
         table = self.inputs.astype(float) if sparse else real_array("X", self.inputs, 2)
         self.outcomes = outcomes_of(self.last, table, y)
@@ -85,7 +92,7 @@ class Refits:
             return Folds.of(cv, n_rows)
         cv = pairs_of(cv) if isinstance(cv, np.ndarray | list | tuple) else cv
         splitter = model_selection.check_cv(cv, self.y, classifier=base.is_classifier(self.last))
-        if isinstance(splitter, model_selection.LeaveOneOut):
+        if type(splitter) is model_selection.LeaveOneOut:
             return leave_one_out(n_rows)
         pairs = list(splitter.split(self.X, self.y, groups))  # once: a splitter may draw
         return Folds.of(from_splitter(pairs, self.design), n_rows)

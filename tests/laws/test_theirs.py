@@ -12,7 +12,7 @@ import pandas as pd
 import sklearn_crfsuite
 from hmmlearn import hmm
 from hmmlearn.base import ConvergenceMonitor
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.base import clone
@@ -36,7 +36,7 @@ from sklearn.model_selection import (
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 import acvlib as acv
@@ -55,6 +55,11 @@ CV = KFold(4, shuffle=True, random_state=0)
 def plain(rng, family="gaussian", n=40):
     data = rows(rng, family, n)
     return data["X"], data["y"]
+
+
+class Clipped(Pipeline):
+    def predict(self, X):
+        return np.maximum(super().predict(X), 1.0)
 
 
 def score_cases(rng):
@@ -98,6 +103,7 @@ def score_cases(rng):
         "y as a column": (ridge, X, y_column, {}),
         "labels as a column": (logits, X, label_column, {}),
         "counts as a column": (counts, X, count_column, {}),
+        "a Pipeline that clips": (Clipped([("ridge", ridge)]), X, y, several),
         "several scorers": (ridge, X, y, several),
     }
 
@@ -123,6 +129,7 @@ def prediction_cases(rng):
     _, count = plain(rng, "poisson")
     year = np.repeat(np.arange(2012, 2020), 5).astype(float)
     panel = np.column_stack([year, X[:, 1]])
+    twice = np.r_[:40, :20]
     metres = X * 400 + [450_000, 5_200_000]
     small = rng.normal(size=(40, 60))
     wide, sums = np.column_stack([X[:, :1] * 1e9, small]), small[:, :9].sum(axis=1)
@@ -155,11 +162,14 @@ def prediction_cases(rng):
         "wide, one column in large units, of logits": (logits, less_wide, (sums > 0) * 1, {}),
         "a direction near tol": (line, near, y, {"cv": LeaveOneOut()}),
         "a sparse column twice": (line, csr_array(X[:, [0, 1, 0]]), y, {}),
+        "sparse flags, some twice": (ridge, coo_array(([True] * 60, (twice, twice % 2))), y, {}),
         "a column for each city": (by_city, cities, y, {}),
         "a column of ones": (squares, X, y, {}),
         "weights of 0, row by row": (ridge, X, y, weighed | {"cv": LeaveOneOut()}),
         "weights of 0": (ridge, X, y, weighed),
         "a fold of weight 0": (ridge, X, y, no_fold),
+        "a Pipeline that clips": (Clipped([("ridge", ridge)]), X, y, {}),
+        "a buffer": (ridge, X, y, {"cv": type("Own", (LeaveOneOut,), {"split": CV.split})()}),
     }
 
 

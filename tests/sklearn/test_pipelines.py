@@ -36,11 +36,14 @@ def test_the_example_in_the_docstring():
 
 
 def test_a_pipeline_whose_steps_learn_nothing_equals_its_refits():
-    for steps in ([FunctionTransformer(np.tanh)], [], ["passthrough"] * 2):
-        pipe = make_pipeline(*steps, Ridge(alpha=2.0)).fit(X, VALUES)
+    in_place = FunctionTransformer(lambda own: np.tanh(own, own))
+    for steps in ([FunctionTransformer(np.tanh)], [], ["passthrough"] * 2, [in_place] * 2):
+        mine = X.copy()
+        pipe = make_pipeline(*steps, Ridge(alpha=2.0)).fit(X.copy(), VALUES)
         theirs = cross_validate(pipe, X, VALUES, cv=5)["test_score"]
-        ours = acv.approx_cross_validate(pipe, X, VALUES, cv=5, method="exact")["test_score"]
+        ours = acv.approx_cross_validate(pipe, mine, VALUES, cv=5, method="exact")["test_score"]
         assert_allclose(ours, theirs, rtol=1e-8)
+        assert_allclose(mine, X, rtol=0)
 
 
 OTHERS = [
@@ -135,6 +138,7 @@ def ridge(y=VALUES, **settings):
 
 CHOOSES = make_pipeline(StandardScaler(), SelectKBest(k=2), LogisticRegression())
 FROZEN = sklearn.frozen.FrozenEstimator(GridSearchCV(Ridge(), {"alpha": [0.1]}).fit(X, VALUES))
+RESAMPLES = make_pipeline("passthrough", Ridge()).fit(X, VALUES).set_params(passthrough=Ridge())
 HOW = {"refit": False, "l1_ratios": (0,), "use_legacy_attributes": False, "scoring": "accuracy"}
 MEANS = sklearn.linear_model.LogisticRegressionCV(**HOW)
 
@@ -155,6 +159,7 @@ REFUSED = {
     "lasso": (lambda: Lasso().fit(X, VALUES), {}, TypeError, "Lasso has no translation to a GLM"),
     "unfitted": (LogisticRegression, {}, NotFittedError, "not fitted"),
     "learns": (lambda: CHOOSES.fit(X, LABELS), {}, ValueError, "'selectkbest' learns from y"),
+    "resamples": (lambda: RESAMPLES, {}, ValueError, "'passthrough' has no transform: use sklearn"),
     "frozen": (lambda: FROZEN, {}, TypeError, "FrozenEstimator has no translation"),
     "means": (lambda: MEANS.fit(X, LABELS), {}, ValueError, "refit=False. are means"),
     "l1": (lambda: logistic(l1_ratio=1.0, solver="saga", **TIGHT), {}, ValueError, "L1 penalty"),
