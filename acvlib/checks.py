@@ -143,8 +143,8 @@ def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
     names = columns_of(table)
     if columns is None or names is None:
         return table
-    places = zip(columns, [*names, *columns], strict=False)
-    columns = [at_place if name is None else name for name, at_place in places]
+    pairs = zip(columns, [*names, *columns], strict=False)
+    columns = [at_place if name is None else name for name, at_place in pairs]
     if names == columns:
         return table
     if set(names) != set(columns) or not len(set(names)) == len(names) == len(columns):

@@ -177,8 +177,8 @@ class GLMDerivatives(Derivatives):
             matrices = [damped - self._taken(point, fold) for fold in folds]
             penalised = model.standard_ridge(model.sample_weight.sum()).any()
             bounded = penalised or model.quadratic  # others may run to infinity: `check_refits`
-            for number, matrix in enumerate(matrices if bounded else []):
-                if DenseHessian(matrix).share < DIGITS:
+            for number, left in enumerate(matrices if bounded else []):
+                if DenseHessian(left).share < DIGITS:
                     raise np.linalg.LinAlgError(LOST.format(folds.name(number)))
         return DenseFolds(np.array(matrices), basis=model.columns.basis(model.n_outputs))
 
