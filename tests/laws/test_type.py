@@ -126,10 +126,10 @@ def test_whole_numbers_that_floats_round_are_refused(name):
     }
     for add in (0, 1):
         table.loc[0, "a"] += add
-        for kind in ("int64", "uint64", "object", "Int64"):
-            forms = [table.astype(kind)] if name == "Examples" else []
-            forms += [np.asarray(table.astype(kind))]
-            for form in forms if kind != "object" else forms[-1:]:
+        for kind in ("int64", "uint64", "Int64", "object"):
+            typed = table.astype(kind)
+            frames = [typed] if name == "Examples" and kind != "object" else []
+            for form in (np.asarray(typed), *frames):
                 assert refused(calls[name], form, words="2^53") == bool(add)
 
 

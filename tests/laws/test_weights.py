@@ -48,9 +48,8 @@ def test_weight_zero_is_no_site(name):
         weight[gone] = 0.0
         junk = {door.weight: weight}
         if name == "FeatureCRF":  # a label that no other sentence has
-            junk["tags"] = [
-                np.where(w, own, 3) for own, w in zip(data["tags"], weight, strict=True)
-            ]
+            pairs = zip(data["tags"], weight, strict=True)
+            junk["tags"] = [np.where(w, own, 3) for own, w in pairs]
         found = taken(ask(door.ask, **data | junk), door, door.sites, kept)
         same(found, ask(door.ask, **taken(data, door, door.sites, kept)), door.share)
 
@@ -62,15 +61,15 @@ def test_refits_end_as_near_under_small_weights(name):
     X = rng.normal(size=(60, 2))
     y = rng.poisson(np.exp(0.5 * X[:, 0])) * 1.0
 
+    flat = models.hmm.emissions.Gaussian(np.inf, variance_prior=(-1.0, 0.0))
+    make = {
+        "HMM": partial(models.HMM, [X], 1, flat),
+        "GLM logistic": partial(models.GLM, X, y > 0),
+        "GLM poisson": partial(models.GLM, X, y, "poisson"),
+    }
+
     def told(weight):
-        if name == "HMM":
-            flat = models.hmm.emissions.Gaussian(np.inf, variance_prior=(-1.0, 0.0))
-            model = models.HMM([X], 1, flat, sample_weight=weight)
-        elif name == "GLM logistic":
-            model = models.GLM(X, y > 0, sample_weight=weight)
-        else:
-            model = models.GLM(X, y, "poisson", sample_weight=weight)
-        result = acv.exact(acv.fit(model), acv.folds.k_fold(60, 6))
+        result = acv.exact(acv.fit(make[name](sample_weight=weight)), acv.folds.k_fold(60, 6))
         return {"losses": Said(result.pointwise, result.se)}
 
     same(told(1e-9), told(1.0))
