@@ -86,6 +86,10 @@ WITH_ROWS = {
     "HiddenMRF": lambda: partial(
         acv.no_adjustment, acv.fit(models.HiddenMRF(GROUPS, np.empty((0, 2), int), 0.5))
     ),
+    "names of y": lambda: partial(
+        acv.exact,
+        acv.fit(models.GLM(ROWS.to_numpy(), GROUPS, "gaussian", sample_weight=1 + GROUPS[::-1])),
+    ),
     "kfold": lambda: partial(acv.kfold, acv.learners.lsqsgd(2, 0.1), acv.Examples(ROWS, GROUPS)),
     "approx_cross_validate": lambda: (
         lambda folds: acv.approx_cross_validate(
