@@ -82,6 +82,9 @@ class Real(Check):
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if self.rows in sizes:
             value = checks.in_order_of(sizes[self.rows][2], name, value)
+        if self.shapes[-1][1:] == ("n_sites",) and hasattr(value, "iloc"):  # by name, too
+            index = checks.index_of(sizes.owner)
+            value = checks.in_order_of(index, f"{name}.T", value.T).T
         array = checks.real_array(name, value, finite=self.finite)
         columns = value.columns if hasattr(value, "iloc") and array.ndim == 2 else None
         columns = checks.columns_of(value) if columns is None else columns

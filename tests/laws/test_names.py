@@ -113,8 +113,13 @@ def test_labels_of_folds_are_not_places(name):
 @cases("names", ["leave_one_out", "leave_group_out", "from_splitter"], "of flags")
 def test_flags_are_aligned_with_what_they_stand_beside(name):
     flags = GROUPS > 3
+    fit = acv.fit(models.GLM(ROWS, GROUPS, "gaussian"))
+    kept = pd.DataFrame([1.0 * ~flags])
+    found = acv.bootstrap.refits(fit, kept[ROWS.index[::-1]])
+    assert np.array_equal(found, acv.bootstrap.refits(fit, kept.to_numpy()))
+    assert acv.influence(fit).index.equals(ROWS.index)
     makers = {
-        "leave_one_out": partial(acv.folds.leave_one_out, models.GLM(ROWS, GROUPS, "gaussian")),
+        "leave_one_out": partial(acv.folds.leave_one_out, fit.model),
         "leave_group_out": partial(acv.folds.leave_group_out, GROUPS),
         "from_splitter": partial(acv.folds.from_splitter, KFold(3), ROWS),
     }
