@@ -78,10 +78,10 @@ def read_only(values: Any, dtype: Any = float) -> np.ndarray:
     return copied
 
 
-def index_of(thing: Any) -> Any:
-    """The index of what has one, as in pandas, or of a model; None of others."""
-    index = getattr(thing, "index", None)  # a list has a method of that name
-    return index if hasattr(index, "equals") else None
+def index_of(*things: Any) -> Any:
+    """The index of the first that has one, as in pandas, or of a model; None of others."""
+    indices = (getattr(thing, "index", None) for thing in things)  # a list has a method `index`
+    return next((index for index in indices if hasattr(index, "equals")), None)
 
 
 def in_order_of(index: Any, name: str, values: Any) -> Any:
@@ -90,6 +90,8 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
     Raises ValueError where the names differ, or a name that is there twice stands elsewhere.
     """
     names = index_of(values)
+    if isinstance(index, list) and names is not None:  # of columns of polars
+        index = sys.modules["pandas"].Index(index)
     if names is None or not hasattr(index, "equals") or index.equals(names):
         return values
     alike = len(index) == len(names) and index.is_unique and names.is_unique

@@ -82,8 +82,13 @@ class Real(Check):
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if self.rows in sizes:
             value = checks.in_order_of(sizes[self.rows][2], name, value)
+        if self.shapes[-1][1:] == ("n_sites",) and hasattr(value, "iloc"):  # by name, too
+            index = checks.index_of(sizes.owner)
+            value = checks.in_order_of(index, f"{name}.T", value.T).T
         array = checks.real_array(name, value, finite=self.finite)
-        labels = [getattr(value, "index", None), getattr(value, "columns", None), *[None] * 9]
+        columns = value.columns if hasattr(value, "iloc") and array.ndim == 2 else None
+        columns = checks.columns_of(value) if columns is None else columns
+        labels = [checks.index_of(value), columns, *[None] * 9]
         if not any(self._fits(shape, array.shape, sizes, name, labels) for shape in self.shapes):
             raise ValueError(f"{name} of shape {array.shape} must be {self._wanted(sizes)}")
         bad = (array < self.least) | (array > self.most)
@@ -116,6 +121,8 @@ class Real(Check):
                     raise ValueError(f"{name} is empty: {dimension} = 0")
             if size != known:
                 return False
+            if dimension in sizes and sizes[dimension][2] is None:  # the first that has names
+                new[dimension] = *sizes[dimension][:2], label
         sizes |= new
         return True
 

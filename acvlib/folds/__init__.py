@@ -197,7 +197,7 @@ def from_splitter(
     if getattr(X, "ndim", 1) == 0 or not hasattr(X, "__len__"):
         raise ValueError(f"X is {X!r:.60}: it must have a row for each site")
     n_sites = X.shape[0] if hasattr(X, "shape") else len(X)
-    index = index_of(X)
+    index = index_of(X, y, groups)
     y, groups = in_order_of(index, "y", y), in_order_of(index, "groups", groups)
     mask = Known.of(n_sites, in_order_of(index, "observed", observed)).observed
     is_splitter = hasattr(cv, "split") and not isinstance(cv, str)

@@ -89,9 +89,9 @@ class Folds:
     def check_index(self, index: Any) -> None:
         """Raise ValueError for folds of labels in another order than rows with this index."""
         if self.index is not None and index is not None and not self.index.equals(index):
-            made = "these folds were made of labels or flags whose index is not that of the rows"
-            order = "make them of labels.loc[X.index], or, if these are in the order of the rows"
-            raise ValueError(f"{made} X: {order}, of labels.to_numpy()")
+            made = "these folds were made of labels or flags whose index is not that of the rows:"
+            order = "of labels.loc[X.index] (y.index), or, if they are in the order of the rows"
+            raise ValueError(f"{made} make them {order}, of labels.to_numpy()")
 
     def __repr__(self) -> str:
         few = self.scored is not self.omitted

@@ -60,7 +60,7 @@ class Examples(ArrayExamples):
         target = in_order_of(index_of(source), "target", target)
         X, y, index = _read(source, target, features, memory)
         found = cls(X, y)
-        found.__dict__.update(index=index)
+        found.__dict__.update({} if index is None else {"index": index})
         return found
 
 

@@ -88,7 +88,7 @@ class Refits:
     def _folds(self, cv, groups):
         n_rows = len(self.outcomes)
         if isinstance(cv, Folds):
-            cv.check_index(index_of(self.X))
+            cv.check_index(index_of(self.X, self.y))
             return Folds.of(cv, n_rows)
         cv = pairs_of(cv) if isinstance(cv, np.ndarray | list | tuple) else cv
         splitter = model_selection.check_cv(cv, self.y, classifier=base.is_classifier(self.last))

@@ -29,7 +29,7 @@ class Examples:
     y: Targets = None
 
     def __post_init__(self):
-        index = index_of(self.X)
+        index = index_of(self.X, self.y)
         y = in_order_of(index, "y", self.y)
         X = self.X
         if type(X) not in (np.ndarray, np.memmap) or X.dtype != float:

@@ -89,6 +89,7 @@ WITH_ROWS = {
     "HiddenMRF": lambda: partial(
         acv.no_adjustment, acv.fit(models.HiddenMRF(GROUPS, np.empty((0, 2), int), 0.5))
     ),
+    "y": lambda: partial(acv.exact, acv.fit(models.GLM(ROWS.to_numpy(), GROUPS, "gaussian"))),
     "kfold": lambda: partial(acv.kfold, acv.learners.lsqsgd(2, 0.1), acv.Examples(ROWS, GROUPS)),
     "approx_cross_validate": lambda: (
         lambda folds: acv.approx_cross_validate(
@@ -112,8 +113,15 @@ def test_labels_of_folds_are_not_places(name):
 @cases("names", ["leave_one_out", "leave_group_out", "from_splitter"], "of flags")
 def test_flags_are_aligned_with_what_they_stand_beside(name):
     flags = GROUPS > 3
+    weight = 1 + GROUPS[::-1]
+    fit = acv.fit(models.GLM(ROWS.to_numpy(), GROUPS, "gaussian", sample_weight=weight))
+    assert np.array_equal(fit.model.sample_weight, weight[::-1])
+    kept = pd.DataFrame([1.0 * ~flags])
+    found = acv.bootstrap.refits(fit, kept[ROWS.index[::-1]])
+    assert np.array_equal(found, acv.bootstrap.refits(fit, kept.to_numpy()))
+    assert acv.influence(fit).index.equals(ROWS.index)
     makers = {
-        "leave_one_out": partial(acv.folds.leave_one_out, models.GLM(ROWS, GROUPS, "gaussian")),
+        "leave_one_out": partial(acv.folds.leave_one_out, fit.model),
         "leave_group_out": partial(acv.folds.leave_group_out, GROUPS),
         "from_splitter": partial(acv.folds.from_splitter, KFold(3), ROWS),
     }

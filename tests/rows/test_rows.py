@@ -116,8 +116,7 @@ def test_a_series_beside_a_file_goes_by_the_index_that_is_stored(tmp_path):
     names = FRAME[["a", "b"]].set_axis([str(i) for i in range(300)])
     names.to_parquet(tmp_path / "rows.parquet")
     target = pandas.Series(Y, names.index).sample(frac=1.0, random_state=0)
-    data = Examples.of(str(tmp_path / "rows.parquet"), target)
-    np.testing.assert_array_equal(data.y, Y)
+    np.testing.assert_array_equal((data := Examples.of(f"{tmp_path}/rows.parquet", target)).y, Y)
     with pytest.raises(ValueError, match="index is not that of the rows"):
         kfold(learners.lsqsgd(2, 0.1), data, leave_group_out(target > 0))
     with pytest.raises(ValueError, match="named by an index, the rows are not: .* .to_numpy"):
