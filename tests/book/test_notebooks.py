@@ -1,13 +1,15 @@
-"""Notebooks tell stories: short cells, no logic, parameters first."""
+"""Notebooks tell stories: short cells, no logic. Benchmarks import what is there."""
 
 import ast
 import re
+from importlib import import_module
 
 import jupytext
 import pytest
 from places import ROOT
 
 IMPORT = re.compile("(from|import) ")
+SCRIPTS = sorted((ROOT / "benchmarks").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 
@@ -43,3 +45,12 @@ def test_a_chapter_begins_with_its_parameters_and_shows_ten_cells_of_code_at_mos
     hidden = {"hide-input", "remove-cell", "remove-output"}
     shown = [cell for cell in code(path) if not hidden & set(cell.metadata.get("tags", []))]
     assert len(shown) <= (30 if path.stem == "00_front_doors" else 10)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_what_it_imports_of_ours_exists(script):
+    for node in ast.walk(ast.parse(script.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith(("acvlib", "acvbook")):
+            module = import_module(node.module)
+            for name in node.names:
+                assert hasattr(module, name.name) or import_module(f"{node.module}.{name.name}")

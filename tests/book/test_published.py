@@ -1,4 +1,6 @@
-"""What is published is complete, and says of each chapter what its numbers come from."""
+"""What is published is complete, quotes the papers, and says what its numbers come from."""
+
+import re
 
 import publish
 import pytest
@@ -8,6 +10,19 @@ from places import ROOT
 
 PUBLISHED = ROOT / "book" / "published"
 NAMES = sorted(path.stem for path in PUBLISHED.glob("*.ipynb"))
+PAPERS = ROOT.parent / "shared" / "papers"
+TEXTS = {
+    "ghosh": "structured-acv-2020.txt",
+    "joulani": "treecv-2015.txt",
+    "giordano": "swiss-army-ij-2019.txt",
+    "zhu": "general-acv-2021.txt",
+}
+QUOTED = {
+    (claim.id.partition(".")[0], quoted)
+    for claim in load_claims().values()
+    for words in (claim.paper, claim.shows, claim.explanation, claim.changed)
+    for quoted in re.findall("“([^”]+)”", str(words))
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +63,17 @@ def test_each_figure_is_of_a_published_run():
     kept = {file for name in NAMES for file in origin.run_of(name, PUBLISHED)["files"]}
     figures = {str(path.relative_to(PUBLISHED)) for path in PUBLISHED.glob("figures/*")}
     assert figures <= kept
+
+
+def plain(text):
+    """Without the breaks of lines and words, accents of quotes, and case."""
+    text = re.sub(r"-\s+", "-", text).replace("’", "'").replace("-", "")
+    return re.sub(r"[\s*_]+", " ", text).lower()
+
+
+@pytest.mark.parametrize(("paper", "quoted"), sorted(QUOTED))
+def test_a_quotation_stands_in_its_paper(paper, quoted):
+    path = PAPERS / TEXTS[paper]
+    if not path.is_file():
+        pytest.skip("the papers' texts are not here")
+    assert plain(quoted) in plain(path.read_text("utf-8"))
