@@ -83,9 +83,10 @@ def frozen_newton(
 ) -> CVResult:
     """Newton's method on each fold's own objective with the full fit's Hessian, `steps` times.
 
-    The gradient is the fold's own and exact, so that repeated steps converge to the exact refit. A
-    fold that leaves out a share m has about 1 - m of the curvature; `rescale=False` keeps H itself,
-    and then one step equals the infinitesimal jackknife wherever F is linear in the weights.
+    The gradient is the fold's own and exact, so that repeated steps, where they converge, do so to
+    the exact refit; where the fold's Hessian is far from H they may leave it again. A fold that
+    leaves out a share m has about 1 - m of the curvature; `rescale=False` keeps H itself, and then
+    one step equals the infinitesimal jackknife wherever F is linear in the weights.
 
     Raises IndefiniteHessian: H + damping is not positive definite.
     """
