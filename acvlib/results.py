@@ -206,7 +206,8 @@ class Run:
         why = []
         for number, lost in sorted(self.lost.items()):
             name = self.folds.name(number)
-            why.append((name, f"{type(lost).__name__}: {lost}".replace("fold 0", name)))
+            says = f"{type(lost).__name__}: {lost}"
+            why.append((name, says if name in says else says.replace("fold 0", name)))
         count = f"the losses of {len(why)} of {n_folds} folds are nan"
         warn(f"{self.method}: {count}. {reasons(why)}", UnconvergedFit)
         return solved

@@ -100,10 +100,11 @@ def smooth(
     n_moves = np.diff(starts) - 1
     log_z += tops[0] + tops[2] + n_moves * tops[1]
     if _underflows(density, starts, potentials, filtered):
-        parts = _in_logarithms(density, starts, *potentials)
-        exact = [chain.filter_finite(*part)[1] for _, *part in parts]
-        if not np.allclose(log_z, exact, rtol=1e-12, atol=SHARE):
-            return _smooth_in_logarithms(density, starts, *potentials)
+        for n, (rows, *part) in enumerate(_in_logarithms(density, starts, *potentials)):
+            past, exact = chain.filter_finite(*part)
+            apart = abs(np.exp(past) - filtered[rows])[:-1]  # the last row has its end, too
+            if not np.isclose(log_z[n], exact, rtol=1e-12, atol=SHARE) or (apart > SHARE).any():
+                return _smooth_in_logarithms(density, starts, *potentials)
     return Smoothed(log_z, gamma, filtered, ahead, transition)
 
 

@@ -105,7 +105,7 @@ class DenseHessian:
         """Of the largest eigenvalue, the least, about; 0 where H is not positive definite."""
         if self.indefinite:
             return 0.0
-        return float(dpocon(self.factor[0], np.linalg.norm(self, 1), uplo="U")[0])
+        return _share(self.factor[0], self)
 
     @property
     def conditioned(self) -> bool:
@@ -123,6 +123,10 @@ class DenseHessian:
             return self
         inward = np.eye(len(self.matrix)) if self.basis is None else np.linalg.inv(self.basis)
         return type(self)(self.matrix + damping * inward.T @ inward, self.basis)
+
+
+def _share(upper, matrix):
+    return float(dpocon(upper, np.linalg.norm(matrix, 1), uplo="U")[0])
 
 
 def invert(matrix: np.ndarray) -> np.ndarray:
@@ -193,6 +197,12 @@ class DenseFolds(FoldSolver):
     def indefinite(self) -> np.ndarray:
         """(n,)"""
         return np.array([self.symmetric and factor is None for factor in self.factors])
+
+    @property
+    def shares(self) -> np.ndarray:
+        """(n,) of the largest eigenvalue of each, the least, about; 0 where it has no factor."""
+        pairs = zip(self.factors, self.matrices, strict=True)
+        return np.array([0.0 if f is None else _share(f.T, matrix) for f, matrix in pairs])
 
     def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """matrix^-1 times one vector a fold."""

@@ -107,8 +107,8 @@ class _Lockstep:
             if self.convex:
                 good = after <= np.maximum(decrement[on], ROUNDED * self.unit)
             else:
-                now = self.values[rows]
-                good = values <= now + SLACK * (self.unit**2 + np.abs(now))
+                known = self.values[rows]
+                good = values <= known + SLACK * (self.unit**2 + np.abs(known))
                 self.values[rows[good]] = values[good]
             taken, refused = on[good], on[~good]
             found.params[rows[good]] = trial[good]

@@ -69,6 +69,7 @@ def _refit(derivatives, fold, tolerance, max_steps, found):
     evaluations = Counter(gradient=1)
     radius = RADIUS
     decrement = np.inf
+    least = unit_of(derivatives.model) ** 2
     for _ in range(max_steps):
         accuracy = min(max(decrement, FINE), ROUGH)  # as near as the last step says
         rough = products.rough or products
@@ -83,7 +84,7 @@ def _refit(derivatives, fold, tolerance, max_steps, found):
         found.steps[0] += 1
         there = _at(derivatives, params + move.x[0], fold)
         evaluations["gradient"] += 1
-        rounding = SLACK * (unit_of(derivatives.model) ** 2 + abs(value))
+        rounding = SLACK * (least + abs(value))
         kept = (value - there[1] + rounding) / (move.decrease[0] + rounding)
         if kept < 0.25:  # of what the quadratic model promised
             radius = 0.25 * move.norm[0]

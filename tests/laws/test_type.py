@@ -50,8 +50,10 @@ def test_types_change_nothing(name):
                 kind = "uint8"
             else:
                 data[key] = (data[key] > 3) * 1.0
-        if name in SPARSE and (kind == "float32" or (kind, key) == ("object", "y")):
-            kind = "int16"  # scikit-learn computes less exactly, or takes no such labels
+        if name in SPARSE and kind == "float32":
+            kind = "int16"  # in which scikit-learn itself computes less exactly
+        if (name, kind, key) == ("approx_cross_validate", "object", "y"):
+            kind = "int16"  # scikit-learn takes no labels that are objects
         other = data | {key: typed(kind, data[key])}
         if kind != "masked" or not refused(door.ask, **other, words="masked"):
             same(ask(door.ask, **other), door.ask(**data), door.share)

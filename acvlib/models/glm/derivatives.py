@@ -13,7 +13,7 @@ from ...derivatives import Derivatives
 from ...folds import Folds
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
-from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
+from ...solvers.inverse import DenseFolds, FoldSolver, Solvable
 from .hessians import DIGITS, LOST, Downdates, Point, gram, leverages, own_scores
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
@@ -159,6 +159,7 @@ class GLMDerivatives(Derivatives):
     ) -> FoldSolver:
         """H(w_o) + damping I: downdates of one matrix where folds are small, else one each."""
         model = self.model
+        basis = model.columns.basis(model.n_outputs)
         if model.balanced or (params.ndim == 2 and not model.quadratic):
 
             def matrix(point: np.ndarray, fold: np.ndarray) -> np.ndarray:
@@ -175,12 +176,13 @@ class GLMDerivatives(Derivatives):
                     return downdates
             damped = point.whole.damped(damping).matrix
             matrices = [damped - self._taken(point, fold) for fold in folds]
+            left = DenseFolds(np.array(matrices), basis=basis)
             penalised = model.standard_ridge(model.sample_weight.sum()).any()
             bounded = penalised or model.quadratic  # others may run to infinity: `check_refits`
-            for number, left in enumerate(matrices if bounded else []):
-                if DenseHessian(left).share < DIGITS:
-                    raise np.linalg.LinAlgError(LOST.format(folds.name(number)))
-        return DenseFolds(np.array(matrices), basis=model.columns.basis(model.n_outputs))
+            if bounded and (lost := np.flatnonzero(left.shares < DIGITS)).size:
+                raise np.linalg.LinAlgError(LOST.format(folds.name(lost[0])))
+            return left
+        return DenseFolds(np.array(matrices), basis=basis)
 
     def _taken(self, point, fold):
         model = self.model

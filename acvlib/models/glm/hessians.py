@@ -141,9 +141,8 @@ class Downdates(FoldSolver):
             bent = np.einsum("fmij,fmjnk->fmink", curvature, leverage)
             left = np.eye(size) - bent.reshape(-1, size, size)
             if size == 1 and left.min() < DIGITS:
-                raise np.linalg.LinAlgError(
-                    LOST.format(self.folds.name(tile.start + left.argmin()))
-                )
+                number = np.arange(len(self.sites))[rows][tile][left.argmin()]
+                raise np.linalg.LinAlgError(LOST.format(self.folds.name(number)))
             ways = ways.reshape(-1, size, 1)
             ways = ways / left if size == 1 else np.linalg.solve(left, ways)
             np.subtract(u, np.einsum("fri,frb->fb", ways, solved), out=out[tile])
