@@ -4,8 +4,8 @@ const text = element => element.textContent.trim().slice(0, 40);
 const all = selector => [...document.querySelectorAll(selector)];
 
 const isTeX = node => node.nodeType === Node.TEXT_NODE && /\\[a-z]{2}/i.test(node.data);
-const rawMath = () => all('.math').filter(node => !node.querySelector('math')).length
-  + all('main :is(p, li, td)').filter(node => [...node.childNodes].some(isTeX)).length;
+const rawMath = () => all('.math').filter(node => !node.querySelector('math'))
+  .concat(all('main :is(p, li, td)').filter(node => [...node.childNodes].some(isTeX))).map(text);
 
 // Badges are links in plain HTML, which Sphinx does not check.
 const links = () => all('a.verdict, a:has(.verdict)').map(a => a.href);
@@ -55,7 +55,7 @@ const outside = () => {
     const box = element.getBoundingClientRect();
     return box.left < page.left - 1 || box.top < page.top - 1
       || box.right > page.right + 1 || box.bottom > page.bottom + 1;
-  }).length;
+  }).map(element => `${element.id} is cut off`);
 };
 
 // Each figure's drawing, and its width on the page over its own.
