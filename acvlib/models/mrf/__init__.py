@@ -6,6 +6,7 @@ log p(x, z) = sum_t s_t log Poisson(x_t; exposure_t rate[z_t]) + coupling sum_ed
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ...checks import MOST, check_whole
+from ...checks import MOST, check_whole, require
 from ...declared import AnyNumber, Check, Is, Params, Real, Rng, Sizes, declared
 from ...derivatives import Derivatives
 from ...folds import Fold
@@ -57,8 +58,11 @@ class Graph(Check):
         labels = labels if hasattr(labels, "equals") else None  # a list has a method `index`
         edges = graph.check_edges(value, n_sites, labels)
         edges.setflags(write=False)
-        if labels is None and "pandas" in sys.modules:
-            sizes["n"] = n_sites, counts, sys.modules["pandas"].Index(range(n_sites))
+        names = graph.names_of(value)
+        if labels is None and (names or "pandas" in sys.modules):
+            with suppress(ImportError):
+                index = require("pandas", extra="tables").Index(names or range(n_sites))
+                sizes["n"] = n_sites, counts, index
         return edges
 
 

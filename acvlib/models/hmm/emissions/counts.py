@@ -113,13 +113,14 @@ class Categorical(Emission):
         if x.shape[1] != 1:
             raise ValueError(f"{x.shape[1]} channels of codes: categorical emissions have one")
         check_codes(x)
-        if self.symbols is not None:
-            return self
-        codes = np.unique(x[np.isfinite(x)])
-        symbols = codes if self.n_categories is None else np.arange(float(self.n_categories))
-        names = tuple(symbols.tolist())
+        n = self.n_categories
+        names = self.symbols
+        if names is None:
+            names = (np.unique(x[np.isfinite(x)]) if n is None else np.arange(float(n))).tolist()
+        if [*names] != sorted({*names}) or n not in (None, len(names)):
+            raise ValueError(f"symbols {[*names]}: must be {n or 'several'} codes, in rising order")
         fixed = in_named_columns(names, "fixed", self.fixed)
-        return replace(self, n_categories=len(symbols), symbols=names, fixed=fixed)
+        return replace(self, n_categories=len(names), symbols=tuple(names), fixed=fixed)
 
     def prepared(self, x: np.ndarray):
         """The number of each symbol."""
