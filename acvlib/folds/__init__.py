@@ -270,8 +270,7 @@ def regions(n_sites: Any, edges: np.ndarray, k: int, rng: Rng) -> Folds:
     block = np.full(known.n, -1)
     distance = np.empty((0, known.n))
     for number in range(k):
-        seed = rng.choice(farthest)
-        block[seed] = number
+        block[seed := rng.choice(farthest)] = number
         distance = np.vstack([distance, shortest_path(graph, unweighted=True, indices=seed)])
         gap = np.where(known.observed, distance.min(axis=0), -1.0)
         farthest = np.flatnonzero(gap == gap.max())

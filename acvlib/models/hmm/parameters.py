@@ -8,7 +8,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import isbox
 
-from ...checks import columns_of, in_columns_of, index_of, one_line, real_array
+from ...checks import in_named_columns, index_of, one_line, real_array
 from ...declared import Is, Params, declared
 from ...trials import NoFiniteOptimum
 
@@ -275,13 +275,6 @@ class Parameters:
         if not np.isfinite(packed).all():
             raise ValueError(f"{len(packed)} finite params are needed: of sds and rates above 0")
         return packed[-self.n_params :]
-
-
-def in_named_columns(columns: Any, name: str, table: Any) -> Any:
-    """`in_columns_of`, but for columns that are numbered as they stand: they have no names."""
-    names = columns_of(table)
-    is_numbered = names == list(range(len(names or ())))
-    return table if is_numbered else in_columns_of(list(columns), name, table)
 
 
 def _check_states(tables, n_states):

@@ -11,9 +11,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from ....checks import in_named_columns
 from ....declared import OneOf, Real, Whole, declared
 from ..frames import Frames, check_codes, local_means
-from ..parameters import Simplex, in_named_columns
+from ..parameters import Simplex
 from .base import Emission, Pair, alone, in_rows, normal, numpy_of
 from .units import Width
 
@@ -116,11 +117,11 @@ class Categorical(Emission):
         n = self.n_categories
         names = self.symbols
         if names is None:
-            names = (np.unique(x[np.isfinite(x)]) if n is None else np.arange(float(n))).tolist()
+            names = tuple(np.unique(x[np.isfinite(x)]) if n is None else np.arange(float(n)))
         if [*names] != sorted({*names}) or n not in (None, len(names)):
             raise ValueError(f"symbols {[*names]}: must be {n or 'several'} codes, in rising order")
         fixed = in_named_columns(names, "fixed", self.fixed)
-        return replace(self, n_categories=len(names), symbols=tuple(names), fixed=fixed)
+        return replace(self, n_categories=len(names), symbols=tuple(map(float, names)), fixed=fixed)
 
     def prepared(self, x: np.ndarray):
         """The number of each symbol."""
