@@ -155,6 +155,13 @@ def in_columns_of(columns: list | None, name: str, table: Any) -> Any:
     return table[columns] if hasattr(table, "iloc") else table.select(columns)
 
 
+def in_named_columns(columns: Any, name: str, table: Any) -> Any:
+    """`in_columns_of`, but for columns that are numbered as they stand: they have no names."""
+    names = columns_of(table)
+    is_numbered = names == list(range(len(names or ())))
+    return table if is_numbered else in_columns_of(list(columns), name, table)
+
+
 def shared_columns(data: Any, tables: list) -> list | None:
     """The names that columns have: those of the first of some tables that has any."""
     if isinstance(data, Tables) and data.columns is not None:

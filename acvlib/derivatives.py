@@ -31,6 +31,7 @@ SHARE = 1e-3  # of a move, by which held-out losses are differenced
 REACHED = 1e-8  # of the largest singular value of J, with rows of length 1; less is rounding
 ALIKE = 1e-8  # relative difference of numbers that are the same but for rounding
 GAMMA = ("gamma", "gammaln", "rgamma", "psi", "digamma")
+WithGradient = tuple[float, np.ndarray]  # a value and its gradient (D,)
 
 
 class Derivatives:
@@ -52,9 +53,7 @@ class Derivatives:
         self.is_equation = hasattr(model, "residual")
         self.defaults = with_defaults(model)
 
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
         """(F, dF/dparams (D,)) at weights (n_sites,); of an equation (|r|^2 / 2, r)."""
         if self.is_equation:
             residual = self._gradient(params, weights)

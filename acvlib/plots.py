@@ -103,13 +103,8 @@ def _instants(time):
         if moments and all(isinstance(each, date) for each in moments):
             zoned = [getattr(each, "tzinfo", None) is not None for each in moments]
             pairs = zip(moments, zoned, strict=True)
-            given = np.array(
-                [
-                    each.astimezone(UTC).replace(tzinfo=None) if zone else each
-                    for each, zone in pairs
-                ],
-                "datetime64[us]",
-            )
+            plain = [m.astimezone(UTC).replace(tzinfo=None) if zone else m for m, zone in pairs]
+            given = np.array(plain, "datetime64[us]")
     if given.dtype.kind != "M":
         return real_array("time", time, 1)
     if given.ndim != 1 or np.isnat(given).any():

@@ -164,9 +164,7 @@ def test_public_functions_have_types(path):
     """Kernels, which numba types, are left out."""
     module = parsed(path)
     classes = [n for n in module.body if isinstance(n, ast.ClassDef) and n.name[0] != "_"]
-    every = [
-        n for owner in (module, *classes) for n in owner.body if isinstance(n, ast.FunctionDef)
-    ]
+    every = [n for part in (module, *classes) for n in part.body if isinstance(n, ast.FunctionDef)]
     for node in every:
         kernel = any("jit" in ast.unparse(decorator) for decorator in node.decorator_list)
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]

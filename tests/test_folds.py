@@ -140,7 +140,8 @@ class Steps:
         lambda model: folds.leave_group_out(np.repeat([1, 2], 6)),
         lambda model: folds.leave_group_out(np.repeat([1, 2], 6), rng=0),
         lambda model: folds.from_splitter(KFold(4), np.zeros(12)),
-        lambda model: folds.regions(12, [(0, 1)], 2, 0),
+        lambda model: folds.regions(model, [(0, 1)], 2, 0),
+        lambda model: folds.balls(model, [(0, 1)], 1),
     ],
 )
 def test_folds_know_for_how_many_sites_of_what_kind_they_were_made(make):

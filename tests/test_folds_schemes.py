@@ -150,12 +150,17 @@ def test_several_sequences_lose_their_futures_together(lengths, data):
     assert_array_equal(drawn.scored[0], np.flatnonzero(ages == start))
 
 
-def test_of_the_future_what_is_observed_is_left_out():
+def test_of_the_future_and_on_maps_what_is_observed_is_left_out():
     past, nearer = folds.leave_future_out(10, [4, 8], observed=HOLES)
     assert_array_equal(past, [4, 6, 7, 8, 9])
     assert_array_equal(nearer, [8, 9])
     with pytest.raises(ValueError, match="fold 0 scores no site"):
         Folds.of(folds.leave_future_out(10, [5], 1, observed=HOLES), 10, HOLES)
+    model = GLM(X[:10], Y[:10], "gaussian", sample_weight=HOLES)
+    balls = [ball.tolist() for ball in folds.balls(model, np.c_[:9, 1:10], 1)]
+    assert balls == [[0], [2, 3], [2, 3, 4], [3, 4], [6, 7], [6, 7, 8], [7, 8, 9], [8, 9]]
+    regions = np.sort(np.concatenate(folds.regions(model, np.c_[:9, 1:10], 3, 0)))
+    assert_array_equal(regions, np.flatnonzero(HOLES))
 
 
 @pytest.mark.parametrize(

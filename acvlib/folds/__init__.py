@@ -70,14 +70,14 @@ def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
     return w
 
 
-def _of(known, omitted, scored=None):
-    return Folds(omitted, scored, known.n, None, known.sites, known.index)
+def _of(known, omitted, scored=None, names=None):
+    return Folds(omitted, scored, known.n, names, known.sites, known.index)
 
 
 def leave_one_out(n_sites: Any, observed: Flags = None) -> Folds:
-    """Omit every observed site alone."""
+    """Omit every observed site alone: a fold has the name of its site, where sites have some."""
     known = Known.of(n_sites, observed)
-    return _of(known, known.numbers[:, None])
+    return _of(known, known.numbers[:, None], None, known.names)
 
 
 @declared
@@ -133,15 +133,14 @@ def leave_group_out(
     groups are omitted together, in the order of their labels, or as drawn by `rng`.
     """
     numbers, names = numbered(labels)
-    index = index_of(labels)
+    index = index_of(labels, observed)
     known = Known.of(len(numbers), in_order_of(index, "observed", observed))
     sites = known.numbers
     sites = sites[np.argsort(numbers[sites], kind="stable")]
     parts = np.split(sites, np.flatnonzero(np.diff(numbers[sites])) + 1)
     n = len(parts)
     if n < 2:
-        only = names[numbers[sites[0]]]
-        raise ValueError(f"one group, {only!r}, has all sites: nothing would be left to fit")
+        raise ValueError(f"one group, {names[numbers[sites[0]]]!r}, has all sites: nothing is left")
     check_whole("per_fold", per_fold, 1, n - 1, f" of {n} groups")
     omitted = []
     shown = []
@@ -150,7 +149,7 @@ def leave_group_out(
         omitted.append(np.sort(np.concatenate([parts[group] for group in together])))
         chosen = [names[numbers[parts[group][0]]] for group in together]
         shown.append(chosen[0] if per_fold == 1 else ", ".join(map(str, chosen)))
-    return Folds(omitted, None, len(numbers), shown, index=known.index if index is None else index)
+    return Folds(omitted, None, len(numbers), shown, index=index)
 
 
 @declared
@@ -230,30 +229,33 @@ def pairs_of(cv: Any) -> list:
 
 
 @declared
-def balls(n_sites: Count, edges: np.ndarray, radius: Margin, centres_alone: Flag = False) -> Folds:
+def balls(n_sites: Any, edges: np.ndarray, radius: Margin, centres_alone: Flag = False) -> Folds:
     """Omit each site with all within `radius` edges of it, and score these, or the centre alone.
 
     edges: integers (m, 2), two sites a row. Raises ValueError where some ball holds all sites.
 
     Source: buffered leave-one-out, Le Rest et al. (2014).
     """
-    joined = _joined(n_sites, edges)
-    near = eye_array(n_sites, format="csr")
+    known = Known.of(n_sites)
+    sites = known.numbers
+    joined = _joined(known.n, edges)
+    near = eye_array(known.n, format="csr")
     for _ in range(radius):
         wider = (near @ joined).sign()
         if wider.nnz == near.nnz:
             break
         near = wider
+    near = near[sites][:, sites]
     near.sort_indices()
-    for site in np.flatnonzero(np.diff(near.indptr) == n_sites):
-        where = f"radius {radius}: all {n_sites} sites lie that close to site {site}"
+    for site in sites[np.diff(near.indptr) == len(sites)]:
+        where = f"radius {radius}: all {len(sites)} sites lie that close to site {site}"
         raise ValueError(f"{where}; choose a smaller one")
-    centres = np.arange(n_sites)[:, None] if centres_alone else None
-    return Folds(np.split(near.indices, near.indptr[1:-1]), centres, n_sites)
+    centres = sites[:, None] if centres_alone else None
+    return _of(known, np.split(sites[near.indices], near.indptr[1:-1]), centres, known.names)
 
 
 @declared
-def regions(n_sites: Count, edges: np.ndarray, k: int, rng: Rng) -> Folds:
+def regions(n_sites: Any, edges: np.ndarray, k: int, rng: Rng) -> Folds:
     """Part the sites into k blocks of nearly equal size, each connected where the graph is.
 
     From k random sites far from each other, the smallest block that can takes a nearest free
@@ -261,22 +263,20 @@ def regions(n_sites: Count, edges: np.ndarray, k: int, rng: Rng) -> Folds:
 
     Source: Roberts et al. (2017).
     """
-    check_whole("k", k, 2, n_sites, f" regions of {n_sites} sites")
-    graph = _joined(n_sites, edges)
-    seeds = []
-    distance = np.empty((0, n_sites))
-    farthest = np.arange(n_sites)
-    for _ in range(k):
-        seeds.append(rng.choice(farthest))
-        steps = shortest_path(graph, unweighted=True, indices=seeds[-1:])
-        distance = np.append(distance, steps, axis=0)
-        gap = distance.min(axis=0)
+    known = Known.of(n_sites)
+    farthest = known.numbers
+    check_whole("k", k, 2, len(farthest), f" regions of {len(farthest)} sites")
+    graph = _joined(known.n, edges)
+    block = np.full(known.n, -1)
+    distance = np.empty((0, known.n))
+    for number in range(k):
+        block[seed := rng.choice(farthest)] = number
+        distance = np.vstack([distance, shortest_path(graph, unweighted=True, indices=seed)])
+        gap = np.where(known.observed, distance.min(axis=0), -1.0)
         farthest = np.flatnonzero(gap == gap.max())
-    block = np.full(n_sites, -1)
-    block[seeds] = np.arange(k)
     inner, outer = graph.nonzero()
     while (block < 0).any():
-        sizes = np.bincount(block[block >= 0], minlength=k)
+        sizes = np.bincount(block[known.observed & (block >= 0)], minlength=k)
         border = (block[outer] < 0) & (block[inner] >= 0)
         sites, owners = outer[border], block[inner[border]]
         if sites.size:
@@ -285,7 +285,7 @@ def regions(n_sites: Count, edges: np.ndarray, k: int, rng: Rng) -> Folds:
         else:
             _, parts = connected_components(graph)
             block[parts == parts[np.argmin(block)]] = np.argmin(sizes)
-    return Folds([np.flatnonzero(block == number) for number in range(k)], None, n_sites)
+    return _of(known, [np.flatnonzero((block == number) & known.observed) for number in range(k)])
 
 
 def _joined(n_sites, edges):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..checks import MOST, check_kind, check_whole, in_order_of, require
+from ..checks import MOST, check_kind, check_whole, in_order_of, index_of, require
 from .sites import NOT_SITES, Flags, Known, Partly, Sites
 
 
@@ -65,9 +65,7 @@ class Folds:
         known = Known.of(model, observed)
         remedy = "make them of the model, as by acv.folds.k_fold(model, 5)"
         if folds.n_sites not in (None, known.n):
-            made = (
-                f"these folds were made for {folds.n_sites:,} sites, and the model has {known.n:,}"
-            )
+            made = f"folds made for {folds.n_sites:,} sites, and the model has {known.n:,}"
             groups = "groups of sites, as all steps of a sequence, by acv.folds.leave_group_out"
             raise ValueError(f"{made}: {remedy}, or with n_sites={known.n}; {groups}")
         if folds.sites and known.sites and folds.sites != known.sites:
@@ -140,10 +138,9 @@ class Folds:
             raise ValueError("folds of different sites cannot be joined: make both of the model")
         given = [[None] * len(f) if f.labels is None else [*f.labels] for f in (self, other)]
         labels = None if self.labels is other.labels is None else sum(given, [])
-        index = other.index if self.index is None else self.index
         omitted = [*self.omitted, *other.omitted]
         scored = [*self.scored, *other.scored]
-        return Folds(omitted, scored, self.n_sites, labels, self.sites, index)
+        return Folds(omitted, scored, self.n_sites, labels, self.sites, index_of(self, other))
 
     def lined_up(self, rows: Any) -> Any:
         """Rows of folds; flags in a Series of pandas by label, or by number where none has one."""

@@ -30,8 +30,7 @@ class Known(NamedTuple):
         """Of a number of sites, or of a model, which knows what is observed and of what kind."""
         n = check_whole("n_sites", getattr(n_sites, "n_sites", n_sites), 1)
         kind = getattr(n_sites, "sites", "")
-        index = index_of(n_sites)
-        index = index_of(observed) if index is None else index
+        index = index_of(n_sites, observed)
         observed = in_order_of(index, "observed", observed)
         observed = getattr(n_sites, "observed", None) if observed is None else observed
         flags = real_array("observed", np.ones(n) if observed is None else observed, finite=False)
@@ -47,6 +46,11 @@ class Known(NamedTuple):
     def numbers(self) -> np.ndarray:
         """The observed sites."""
         return np.flatnonzero(self.observed)
+
+    @property
+    def names(self) -> Any:
+        """Those of the observed sites, or None."""
+        return None if self.index is None else self.index[self.observed]
 
 
 class Partly(np.ndarray):

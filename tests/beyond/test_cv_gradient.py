@@ -68,11 +68,7 @@ class Own(ModelDefaults):
 CASES = {
     "glm": (lambda a: GLM(X, LABELS, penalty=a[GROUP]), [1.0, 2.0, 0.5], TENTHS),
     "glm, one row": (lambda a: GLM(X, LABELS, penalty=a[GROUP]), [1, 2, 0.5], np.c_[:48]),
-    "site penalty": (
-        lambda a: GLM(X, LABELS, penalty=a[0], site_penalty=a[1]),
-        [1.0, 0.05],
-        TENTHS,
-    ),
+    "site penalty": (lambda a: GLM(X, LABELS, penalty=a[0], site_penalty=a[1]), [1, 0.05], TENTHS),
     "sequences": (lambda a: chain(a, sites="sequences"), [0.3, 1.0, 2.0], np.arange(8)[:, None]),
     "steps": (chain, [0.3, 1.0, 2.0], np.arange(120).reshape(6, 20)),
     "scored": (

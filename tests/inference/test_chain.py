@@ -56,9 +56,7 @@ def test_a_long_chain_keeps_float64_accuracy():
     assert_allclose(found, expected, rtol=n_sites * np.finfo(float).eps)
 
 
-@pytest.mark.parametrize(
-    ("node_scale", "edge_scale"), [(1e5, 1.0), (100.0, 100.0), (1000.0, 1000.0)]
-)
+@pytest.mark.parametrize(("node_scale", "edge_scale"), [(1e5, 1.0), (1e2, 1e2), (1e3, 1e3)])
 def test_extreme_potentials_equal_enumeration(node_scale, edge_scale):
     node, edge = potentials(9, 6, 3)
     node, edge = node_scale * node, edge_scale * edge

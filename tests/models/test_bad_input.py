@@ -25,12 +25,14 @@ from acvlib.models import (
     PoissonTraffic,
     RBFAffinity,
 )
+from acvlib.models.hmm.emissions import Categorical
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))
 Y = np.tile([0.0, 1.0, 1.0], 10)
 FREE = np.nan
 OPEN = [FREE, FREE]
+NAMED = pd.DataFrame(np.full((3, 2), 0.5), list("sab"), list("ab"))  # initial, then two states
 ROWS = np.array([[0.0, 1], [np.nan, 2], [3, 3]])
 ONE_WAY = csr_matrix([[0.0, 1.0], [0.0, 0.0]])
 glm = partial(GLM, X=X, y=Y)
@@ -69,16 +71,17 @@ REFUSED = [
     (lambda: hmm(fixed=[[-0.1, FREE], OPEN, OPEN]), "fixed row 0"),
     (lambda: hmm(fixed=pd.DataFrame(np.ones((3, 2)) / 2, columns=[1, 0])), r"not \[1, 2\]: if"),
     (lambda: hmm(fixed="ab"), "fixed must be real numbers"),
+    (lambda: hmm(Categorical(fixed=NAMED[:0:-1]), fixed=NAMED), r"\['b', 'a'\], and not \['a', 'b"),
+    (lambda: hmm(Categorical(fixed=pd.DataFrame(OPEN, [1, 0]))), r"\[1, 0\], and not \[0, 1\]"),
+    (lambda: hmm(Categorical(symbols=range(9), fixed=NAMED[1:])), r"\['a', 'b'\], and not \[0, 1"),
+    (lambda: hmm(Categorical(symbols=(1, 0))), "must be several codes, in rising order"),
     (lambda: mrf(counts=[0] * 7), "all 7 counts are 0"),
     (lambda: mrf(sample_weight=[0, 0, 0, 0, 1, 0, 0]), "all 1 counts are 0 where sample_weight"),
     (lambda: mrf(n_states=9), "9 of 7 distinct counts: .* from 1 to 7"),
     (lambda: mrf(edges=[(0, 7)]), "leaves the sites 0 ... 6"),
     (lambda: replace(of_pairs("ranking"), y=np.zeros(30)), "every y is 0.0: no two points differ"),
     (lambda: replace(half_labelled(), y=np.full(40, np.nan)), "0 points have a label"),
-    (
-        lambda: replace(half_labelled(), y=np.zeros(40), loss="logistic"),
-        r"labels must be -1 or \+1; found \[0.\]",
-    ),
+    (lambda: replace(half_labelled(), y=np.zeros(40), loss="logistic"), r"1 or \+1; found \[0.\]"),
     (lambda: GraphAffinity([[0.0, 1.0], [2.0, 0.0]]), r"W\[0, 1\] = 1 and W\[1, 0\] = 2"),
     (lambda: GraphAffinity(ONE_WAY), "not symmetric"),
     (lambda: ManifoldEnergy(X, RBFAffinity(X[:2], 1.0)), "a row for each of 2 points"),

@@ -88,8 +88,9 @@ def test_nodes_are_sites_by_their_names():
     with pytest.raises(ValueError, match="put the graph in the order of the data"):
         HiddenMRF(counts[::-1], frame, 0.7, exposure=exposure[::-1])
     for by_number in (network(), EDGES):
-        ones = pd.Series(np.ones(7))[::-1]
-        same(HiddenMRF(pd.Series(COUNTS), by_number, 0.7, sample_weight=ones))
+        same(HiddenMRF(pd.Series(COUNTS), by_number, 0.7, sample_weight=pd.Series(1.0, ALL[::-1])))
+    for model in (HiddenMRF(COUNTS, named, 0.7), HiddenMRF(COUNTS, frame, 0.7)):
+        assert acv.folds.leave_one_out(model).labels.tolist() == list(NAMES)
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,7 @@ def test_exact_is_deleting_points_and_refitting(loss):
 @pytest.mark.parametrize(
     ("method", "order"), [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2)]
 )
-def test_halving_the_share_left_out_halves_the_printed_error_and_quarters_the_jackknifes(
-    method, order
-):
+def test_halving_the_share_halves_the_printed_error_and_quarters_the_jackknifes(method, order):
     errors = []
     for copies in (6, 12):
         model, fold = problem("ranking", copies=copies), [np.arange(5)]

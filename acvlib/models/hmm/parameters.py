@@ -8,7 +8,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import isbox
 
-from ...checks import columns_of, in_columns_of, index_of, one_line, real_array
+from ...checks import in_named_columns, index_of, one_line, real_array
 from ...declared import Is, Params, declared
 from ...trials import NoFiniteOptimum
 
@@ -175,6 +175,7 @@ class Parameters:
     def chain_prior(self: Any) -> Simplex:
         """The prior of initial and transition probabilities, and which of them are fixed."""
         tables = {"concentration": self.concentration, "fixed": self.fixed}
+        _check_states([*tables.values(), getattr(self.emission, "fixed", None)], self.n_states)
         for name, table in tables.items():
             if (index := index_of(table)) is not None:  # of pandas
                 tables[name] = in_named_columns(index[1:], name, table)
@@ -276,11 +277,15 @@ class Parameters:
         return packed[-self.n_params :]
 
 
-def in_named_columns(columns: Any, name: str, table: Any) -> Any:
-    """`in_columns_of`, but for columns that are numbered as they stand: they have no names."""
-    names = columns_of(table)
-    is_numbered = names == list(range(len(names or ())))
-    return table if is_numbered else in_columns_of(list(columns), name, table)
+def _check_states(tables, n_states):
+    """Raise ValueError where rows of states have other names, or numbers in another order."""
+    indices = [[*index] for index in map(index_of, tables) if index is not None]
+    named = [index[-n_states:] for index in indices if index != [*range(len(index))]]
+    numbers = [*range(n_states)]
+    for names in named:
+        wanted = numbers if {*names} == {*numbers} else named[0]
+        if names != wanted:
+            raise ValueError(f"rows are of states {names}, and not {wanted}: sort them alike")
 
 
 def _check_shapes(name, named, like):

@@ -6,6 +6,7 @@ log p(x, z) = sum_t s_t log Poisson(x_t; exposure_t rate[z_t]) + coupling sum_ed
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -14,9 +15,9 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ...checks import MOST, check_whole
+from ...checks import MOST, check_whole, require
 from ...declared import AnyNumber, Check, Is, Params, Real, Rng, Sizes, declared
-from ...derivatives import Derivatives
+from ...derivatives import Derivatives, WithGradient
 from ...folds import Fold
 from ...folds import weights as fold_weights
 from ...inference import graph
@@ -57,8 +58,11 @@ class Graph(Check):
         labels = labels if hasattr(labels, "equals") else None  # a list has a method `index`
         edges = graph.check_edges(value, n_sites, labels)
         edges.setflags(write=False)
-        if labels is None and "pandas" in sys.modules:
-            sizes["n"] = n_sites, counts, sys.modules["pandas"].Index(range(n_sites))
+        names = graph.names_of(value)
+        if labels is None and (names or "pandas" in sys.modules):
+            with suppress(ImportError):
+                index = require("pandas", extra="tables").Index(names or range(n_sites))
+                sizes["n"] = n_sites, counts, index
         return edges
 
 
@@ -253,9 +257,7 @@ class MRFDerivatives(Derivatives):
     chord_rate = 0.5
     fresh = 1.0  # spares every other fold a Hessian, which costs several gradients
 
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
         """(F, dF/dparams (K,)); of complex params, too."""
         model = self.model
         factor = model.factors(weights)

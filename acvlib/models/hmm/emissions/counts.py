@@ -11,9 +11,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from ....checks import in_named_columns
 from ....declared import OneOf, Real, Whole, declared
 from ..frames import Frames, check_codes, local_means
-from ..parameters import Simplex, in_named_columns
+from ..parameters import Simplex
 from .base import Emission, Pair, alone, in_rows, normal, numpy_of
 from .units import Width
 
@@ -113,13 +114,14 @@ class Categorical(Emission):
         if x.shape[1] != 1:
             raise ValueError(f"{x.shape[1]} channels of codes: categorical emissions have one")
         check_codes(x)
-        if self.symbols is not None:
-            return self
-        codes = np.unique(x[np.isfinite(x)])
-        symbols = codes if self.n_categories is None else np.arange(float(self.n_categories))
-        names = tuple(symbols.tolist())
+        n = self.n_categories
+        names = self.symbols
+        if names is None:
+            names = tuple(np.unique(x[np.isfinite(x)]) if n is None else np.arange(float(n)))
+        if [*names] != sorted({*names}) or n not in (None, len(names)):
+            raise ValueError(f"symbols {[*names]}: must be {n or 'several'} codes, in rising order")
         fixed = in_named_columns(names, "fixed", self.fixed)
-        return replace(self, n_categories=len(symbols), symbols=names, fixed=fixed)
+        return replace(self, n_categories=len(names), symbols=tuple(map(float, names)), fixed=fixed)
 
     def prepared(self, x: np.ndarray):
         """The number of each symbol."""
