@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import warn
-from .declared import NonNegative, Real, declared
+from .checks import in_order_of, index_of, warn
+from .declared import NonNegative, Real, Sizes, declared
 from .derivatives import Derivatives
 from .folds import Folds
 from .model import ModelDefaults
@@ -20,8 +20,19 @@ from .results import TOLERANCE, AFit
 from .solvers.newton import newton
 from .trials import UnconvergedFit
 
-Resamples = Annotated[np.ndarray, Real("n_resamples n_sites", least=0.0)]
 VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
+
+
+class OfResamples(Real):
+    """Rows of weights, whose columns have the names of a model's sites where both have some."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        if hasattr(value, "iloc"):
+            value = in_order_of(index_of(sizes.owner), f"{name}.T", value.T).T
+        return super().__call__(name, value, sizes)
+
+
+Resamples = Annotated[np.ndarray, OfResamples("n_resamples n_sites", least=0.0)]
 
 
 @declared

@@ -110,8 +110,8 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     groups = results[first].groups[scored]
     terms = {name: of_counts(result.fit.model) for name, result in results.items()}
     elpds = {
-        name: -(factor * results[name].pointwise + np.nan_to_num(shift))[scored]
-        for name, (factor, shift) in terms.items()
+        name: -(factor * results[name].pointwise + shift)[scored]
+        for name, (factor, shift, _) in terms.items()
     }
     order = sorted(results, key=lambda name: -elpds[name].sum())
     influences = {name: _influences(result.fit, scored) for name, result in results.items()}
@@ -119,11 +119,11 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     for rank, name in enumerate(order):
         gap = elpds[order[0]] - elpds[name]
         paired = error_of_sum(gap, groups)
-        factor, shift = terms[name]
+        factor, _, is_density = terms[name]
         excess = factor * (results[name].pointwise - results[name].fitted_losses)
         row = {
             "rank": rank,
-            "elpd": elpds[name].sum() + 0.0 * np.sum(shift),
+            "elpd": elpds[name].sum() if is_density else np.nan,
             "p": excess[scored].sum(),
             "elpd_diff": gap.sum(),
             "se": error_of_sum(elpds[name], groups),
@@ -151,30 +151,35 @@ def _influences(fit: Any, scored: np.ndarray) -> Influences:
     cross = derivatives.cross_matrix(fit.params, np.ones(derivatives.n_sites))
     weights = sample_weights(fit.model)
     losses = np.divide(cross, weights, out=np.zeros_like(cross), where=scored & (weights > 0.0))
-    return of_counts(fit.model)[0] * losses, fit.hessian.solve(cross)
+    return losses, fit.hessian.solve(cross)
 
 
-def of_counts(model: Any) -> tuple[Any, Any]:
-    """(a, b): minus the log density of each site's outcome is a * loss + b.
+def of_counts(model: Any) -> tuple[Any, Any, bool]:
+    """(a, b, whether all counts are whole): minus the log density of each outcome is a * loss + b.
 
-    The outcome of "poisson rate" is the count y * exposure; b is nan where some count is not whole.
+    The outcome of "poisson rate" is the count y * exposure; where some is not whole there is none.
     """
-    if getattr(getattr(model, "family", None), "name", "") != "poisson rate":
-        return 1.0, 0.0
-    exposure, counts = model.sample_weight, _counts(model)
+    if (counts := _counts(model)) is None:
+        return 1.0, 0.0, True
+    exposure = model.sample_weight
     shift = gammaln(counts + 1.0) - xlogy(counts, exposure) - exposure * gammaln(model.y + 1.0)
-    return exposure, shift if (counts == np.floor(counts)).all() else np.nan * shift
+    is_density = bool((counts == np.floor(counts)).all())
+    return exposure, is_density * shift, is_density
 
 
 def _counts(model):
-    """y times the exposure, whole where that is, but for rounding."""
+    """y times the exposure of "poisson rate", whole but for rounding; None of other models."""
+    if getattr(getattr(model, "family", None), "name", "") != "poisson rate":
+        return None
     counts = model.y * model.sample_weight
     near = np.round(counts)
     return np.where(abs(counts - near) <= WHOLE * counts, near, counts)
 
 
 def sample_weights(model: Any) -> np.ndarray:
-    """How often each site of a model counts in its fit, (n_sites,)."""
+    """How often the outcome of each site counts in the fit of a model, (n_sites,)."""
+    if _counts(model) is not None:  # an exposure is part of the outcome
+        return np.sign(model.sample_weight)
     weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
     if weights.shape not in ((), (model.n_sites,)):  # as of sentences, whose tokens are the sites
         tokens = getattr(model, "tokens", None)
@@ -272,8 +277,8 @@ def _outcomes(model):
         if name == "sequences":
             channels = getattr(model, "n_channels", None)
             values = [sequence[:, :channels] for sequence in values]
-        if len(terms := np.ravel(of_counts(model)[1])) > 1:
-            name, values = "rates" if np.isnan(terms).all() else "counts", _counts(model)
+        if (counts := _counts(model)) is not None:
+            name, values = "counts" if of_counts(model)[2] else "rates", counts
         parts = values if isinstance(values, tuple | list) else [values]
         joined = np.concatenate([np.empty(0), *map(np.ravel, parts)])
         if name == "counts":

@@ -82,13 +82,8 @@ class Real(Check):
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if self.rows in sizes:
             value = checks.in_order_of(sizes[self.rows][2], name, value)
-        if self.shapes[-1][1:] == ("n_sites",) and hasattr(value, "iloc"):  # by name, too
-            index = checks.index_of(sizes.owner)
-            value = checks.in_order_of(index, f"{name}.T", value.T).T
         array = checks.real_array(name, value, finite=self.finite)
-        columns = value.columns if hasattr(value, "iloc") and array.ndim == 2 else None
-        columns = checks.columns_of(value) if columns is None else columns
-        labels = [checks.index_of(value), columns, *[None] * 9]
+        labels = [checks.index_of(value), checks.columns_of(value), *[None] * 9]
         if not any(self._fits(shape, array.shape, sizes, name, labels) for shape in self.shapes):
             raise ValueError(f"{name} of shape {array.shape} must be {self._wanted(sizes)}")
         bad = (array < self.least) | (array > self.most)
@@ -175,8 +170,7 @@ class Is(Check):
     kind: Any = None
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        if isinstance(value, type) or not isinstance(value, self.kind):
-            checks.check_kind(name, value, self.kind, self.remedy)  # which raises
+        checks.check_kind(name, value, self.kind, self.remedy)
         if self.sized:
             sizes.owner = getattr(value, "model", value)
         return value

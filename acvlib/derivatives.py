@@ -15,6 +15,7 @@ from autograd.extend import defjvp
 from .checks import check_whole, one_line
 from .declared import declared
 from .folds import WHOLE, Folds
+from .folds.sites import Known
 from .model import AModel, Refits, with_defaults
 from .parallel import each_fold, pieces
 from .solvers.inverse import (
@@ -283,13 +284,9 @@ def kept_share(model: Any, folds: Folds) -> np.ndarray:
 
     m is the share of weight that the fold leaves out, where the model has a `sample_weight`.
     """
-    defaults = with_defaults(model)
-    if defaults.normalised:
+    if with_defaults(model).normalised:
         return np.ones(len(folds))
-    weights = np.ones(model.n_sites)
     given = np.asarray(getattr(model, "sample_weight", 1.0), float)
-    if given.shape in ((), weights.shape):
-        weights = weights * given
-    if defaults.observed is not None:
-        weights = weights * defaults.observed
+    is_of_sites = given.shape in ((), (model.n_sites,))
+    weights = Known.of(model).observed * (given if is_of_sites else 1.0)
     return 1.0 - folds.indicator(model.n_sites) @ weights / weights.sum()

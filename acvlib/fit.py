@@ -104,16 +104,13 @@ def _ends(derivatives, start):
     ends = [_lbfgs(derivatives, each)[-1] for each in starts]
     ones = np.ones(derivatives.n_sites)
     objectives = [derivatives.value_and_gradient(end, ones)[0] for end in ends]
-    lost = []
+    ranks = [0] * len(ends)
     for place, end in enumerate(ends):
         try:
             derivatives.defaults.check_optimum(end)
         except ValueError:
-            lost.append(place)
-    order = sorted(range(len(ends)), key=lambda place: (place in lost, objectives[place]))
-    if 0 in lost:
-        order.remove(0)
-        order.insert(0, 0)
+            ranks[place] = 1 if place else -1
+    order = sorted(range(len(ends)), key=lambda place: (ranks[place], objectives[place]))
     return [ends[place] for place in order]
 
 
@@ -147,13 +144,12 @@ def _descended(derivatives, starts, tolerance):
             derivatives.defaults.check_optimum(end)  # Newton's method would run on and on
             result = _polished(derivatives, end, tolerance)
             derivatives.defaults.check_optimum(result.params)
+            if result.objective < lowest:
+                return result
         except ValueError as error:
             refusals.append(error)
             ran_to = derivatives.value_and_gradient(end, np.ones(derivatives.n_sites))[0]
             lowest = min(lowest, ran_to)
-        else:
-            if result.objective < lowest:
-                return result
     worded = [error for error in refusals if not isinstance(error, np.linalg.LinAlgError)]
     raise (worded or refusals)[0]
 

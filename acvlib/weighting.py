@@ -12,7 +12,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import getval
 
-from .checks import LARGEST, in_order_of, index_of, real_array
+from .checks import LARGEST, in_order_of, index_of, read_only, real_array
 from .declared import Check, Sizes
 
 
@@ -93,8 +93,7 @@ def site_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray:
         raise ValueError(f"sample_weight {each.max():.2g} overflows when squared: rescale it")
     if not each.any():
         raise ValueError("every sample_weight is 0: there is nothing to fit")
-    each.setflags(write=False)
-    return each
+    return read_only(each)
 
 
 def _refuse(weights, bad, reason, site="site", name="weight"):

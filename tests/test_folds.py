@@ -147,7 +147,7 @@ class Steps:
 def test_folds_know_for_how_many_sites_of_what_kind_they_were_made(make):
     made = make(Steps(sites="sequences"))
     assert Folds.of(made, 12) is made
-    with pytest.raises(ValueError, match="for 12 sites, and the model has 2,744.*n_sites=2744"):
+    with pytest.raises(ValueError, match="for 12 sites, the model has 2,744.*n_sites=2744"):
         Folds.of(made[:1], 2744)
     assert Folds.of(make(12), Steps()) is not None  # numbers have no kind
     if made.sites:

@@ -153,13 +153,14 @@ def _minus_log_likelihood(fit):
     if ridge is None:
         with np.errstate(all="ignore"):  # a mean over sites, without any, is nan: no likelihood
             _, ridge = fit.derivatives.value_and_gradient(fit.params, np.zeros(model.n_sites))
-    is_plain = not (np.any(ridge) or getattr(model, "site_penalty", 0.0))
-    return fit.objective + np.sum(of_counts(model)[1]) if is_plain else np.nan
+    _, shift, is_density = of_counts(model)
+    is_plain = is_density and not (np.any(ridge) or getattr(model, "site_penalty", 0.0))
+    return fit.objective + np.sum(shift) if is_plain else np.nan
 
 
 def _size(model):
     """What n of BIC counts: sites, or frames, that are not missing, as often as they weigh."""
-    weights = sample_weights(model) / np.maximum(of_counts(model)[0], 1e-300)
+    weights = sample_weights(model)
     frames = getattr(model, "frames", None)
     if frames is None:
         return weights @ Known.of(model).observed

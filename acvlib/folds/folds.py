@@ -65,7 +65,7 @@ class Folds:
         known = Known.of(model, observed)
         remedy = "make them of the model, as by acv.folds.k_fold(model, 5)"
         if folds.n_sites not in (None, known.n):
-            made = f"folds made for {folds.n_sites:,} sites, and the model has {known.n:,}"
+            made = f"folds made for {folds.n_sites:,} sites, the model has {known.n:,}"
             groups = "groups of sites, as all steps of a sequence, by acv.folds.leave_group_out"
             raise ValueError(f"{made}: {remedy}, or with n_sites={known.n}; {groups}")
         if folds.sites and known.sites and folds.sites != known.sites:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import helmert
 from scipy.special import erfcx, expit, gammaln, logit, ndtr, ndtri
 
-from ...checks import check_choice, one_line
+from ...checks import check_choice, one_line, read_only
 
 
 class _OfScores:
@@ -256,8 +256,7 @@ def settled(family: Any, y: np.ndarray) -> tuple[Family | Multinomial, np.ndarra
         whole = np.isin(y, np.arange(len(y)))
         if y.ndim > 1 or not whole.all():
             raise ValueError(f"y must be classes 0, 1, ..., one a row; found {y[~whole][:3]}")
-        classes = y.astype(int)
-        classes.setflags(write=False)
+        classes = read_only(y, int)
         return Multinomial(max(2, classes.max() + 1)), classes
     if not isinstance(family, Family):
         check_choice("family", family, FAMILIES)

@@ -13,7 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ... import weighting
-from ...checks import check_whole, in_order_of, real_array
+from ...checks import check_whole, in_order_of, read_only, real_array
 from ...declared import Count, Is, OneOf, Params, Rng, Whole, declared
 from ...folds import Fold
 from ...inference import chain
@@ -110,8 +110,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
             held = real_array("held", self.held)
             if held.shape != (self.n_nuisance,):
                 raise ValueError(f"held {held.shape}: must be ({self.n_nuisance},): see hold()")
-            held.setflags(write=False)
-            self.__dict__.update(held=held)
+            self.__dict__.update(held=read_only(held))
 
     def _settled(self, weights):
         """The emission with what it takes from frames that have a sample weight."""
