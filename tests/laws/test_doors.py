@@ -24,7 +24,7 @@ NO_DOORS = {
     "robustness_interval": "most_influential with certify, for several k",
     "check_model difference_estimate": "of any model, that users write; they say whether it is one",
     "Folds folds.Folds folds.* weighting.*": FOLDS,
-    "bootstrap.jackknife_params": "of the same weights as bootstrap.refits",
+    "bootstrap.jackknife_params bootstrap.OfResamples": "of the same weights as bootstrap.refits",
     "plots.*": "draw results: law 8",
     "graph.*": "mathematics without a model",
     "models.GraphAffinity": "makes what ManifoldEnergy takes",
