@@ -10,7 +10,7 @@ from laws.test_doors import BASE, NO_DOORS, RESULT, public_names
 
 LEFT_OUT = {
     "from_jax from_torch": "JAX does not survive a fork: tests/adapters has their odd inputs",
-    "folds.Fold folds.ModelFolds weighting.OfSites bootstrap.OfResamples": "say how an argument is checked",
+    "folds.Fold folds.ModelFolds weighting.OfSites bootstrap.OfResamples": "check arguments",
     "weighting.keep_latents weighting.drop_latents weighting.hide_labels": "models call them",
     "weighting.LookedBackAt weighting.unit_of": "a warning; of models that are made",
     "graph.check_width graph.collect graph.distribute": "HiddenMRF calls them",
