@@ -116,11 +116,15 @@ class AdaptedModel(ModelDefaults):
     @cached_property
     def derivatives(self) -> "AdaptedDerivatives":
         """Those of the other library in place of autograd's, compiled when first called."""
-        return AdaptedDerivatives(self)
+        derivatives = AdaptedDerivatives(self)
+        derivatives.at_first = derivatives.one_loss()
+        return derivatives
 
 
 class AdaptedDerivatives(Derivatives):
     """Derivatives of one AdaptedModel."""
+
+    at_first: np.ndarray  # what one_loss() was when the model was made
 
     def __init__(self, model):
         super().__init__(model)
@@ -146,8 +150,7 @@ class AdaptedDerivatives(Derivatives):
         self._functions = {name: of.compiled(of.vmap(each)) for name, each in functions.items()}
         site = Known.of(model).numbers[:1]
         near = start + 0.1 * np.random.default_rng(0).standard_normal(len(start))
-        self._one_loss = lambda: of.compiled(lambda *at: heldout(*at))(near, site)[0]
-        self._at_first = self._one_loss()
+        self.one_loss = lambda: of.compiled(lambda *at: heldout(*at))(near, site)[0]
         self._sizes: set[int] = set()  # of folds, each compiled on its own
 
     def _rows(self, name: str, *tables: Any) -> list[np.ndarray]:
@@ -200,7 +203,7 @@ class AdaptedDerivatives(Derivatives):
         for size in np.unique(folds.sizes):
             if size not in self._sizes:
                 self._sizes.add(size)
-                if not np.array_equal(self._one_loss(), self._at_first, equal_nan=True):
+                if not np.array_equal(self.one_loss(), self.at_first, equal_nan=True):
                     raise ValueError(CHANGED)
             alike = np.flatnonzero(folds.sizes == size)
             sites = np.array([folds[fold] for fold in alike])

@@ -54,7 +54,8 @@ def from_hmmlearn(
     """
     kind = type(fitted).__name__
     if kind not in HMMLEARN:
-        near = {"MultinomialHMM": "CategoricalHMM"}.get(kind, " or ".join(HMMLEARN))
+        own = {"MultinomialHMM": "CategoricalHMM of X.argmax(axis=1)[:, None] for single draws"}
+        near = own.get(kind, " or ".join(HMMLEARN))
         raise TypeError(f"{kind} is no kind of hmmlearn that is taken: take {near}")
     if not hasattr(fitted, "startprob_") or not hasattr(fitted, "transmat_"):
         raise ValueError(f"this {kind} is not fitted: call its fit(X, lengths) first")
@@ -142,9 +143,8 @@ def _of_gaussian(fitted, x):
         return _gaussian(kind, fitted.means_, fitted._covars_, x, prior)
     if kind not in ("full", "tied"):
         raise ValueError(f"covariance_type {kind!r}: one of diag, spherical, full and tied")
-    count = (
-        max(weight - fitted.n_features, 0.0) + squares / np.linalg.eigvalsh(fitted._covars_).min()
-    )
+    least = np.linalg.eigvalsh(fitted._covars_).min()
+    count = max(weight - fitted.n_features, 0.0) + squares / least
     pull = count / np.sqrt(2.0 * len(x) / fitted.n_components)
     if pull > SLIGHT:
         raise ValueError(
@@ -167,10 +167,8 @@ def _of_mixture(fitted, x):
     if kind == "full":
         prior = FLAT
         if alpha or beta != -fitted.n_features - 2.0:
-            raise ValueError(
-                "covars_prior, covars_weight: ours have no such prior of full covariances: refit "
-                "without them"
-            )
+            named = "covars_prior, covars_weight: ours have no such prior of full covariances"
+            raise ValueError(f"{named}: refit without them")
     if prior[0] < -1.0:
         raise ValueError(
             f"covars_prior={alpha:g} is less than a flat prior of variances, which is covars_prior="
@@ -193,9 +191,7 @@ def _of_categorical(fitted, x):
 
 def _of_poisson(fitted, x):
     if np.any(fitted.lambdas_prior) or np.any(fitted.lambdas_weight):
-        raise ValueError(
-            "lambdas_prior or lambdas_weight is not 0: that is no Gamma prior of rates"
-        )
+        raise ValueError("lambdas_prior or lambdas_weight is not 0, which is no Gamma prior")
     if not np.all(fitted.lambdas_ > 0.0):
         state, channel = np.argwhere(~(fitted.lambdas_ > 0.0))[0]
         raise ValueError(

@@ -150,25 +150,21 @@ def approx_cross_val_predict(
         remedy = "score folds of several rows instead, by approx_cross_validate(cv=10)"
         warn(f"each row is predicted by a model of its own: {advice}; {remedy}", PooledScores)
     refits.leave_out(method, unreliable)
-    for reason in refits.by_theirs.values():
-        if isinstance(reason, Exception):
-            raise reason
-    if not refits.plain:
-        found = []
-        for fold, test in enumerate(refits.tests):
-            inputs = utils._safe_indexing(refits.X, test)
-            found.append(getattr(refits.estimator(fold), output)(inputs))
-        return np.concatenate(found)[np.argsort(rows)]
-    predicted = np.empty_like(refits.predictions)
-    predicted[rows] = refits.predictions
-    if output == "predict" and is_classifier:
-        return refits.last.classes_[predicted.argmax(axis=1)]
-    return predicted
+    if refits.plain:
+        found = refits.predictions
+        if output == "predict" and is_classifier:
+            found = refits.last.classes_[found.argmax(axis=1)]
+        for fold in refits.by_theirs:
+            found[slice(*refits.tests.ends[fold : fold + 2])] = refits.asked(fold, output)
+    else:
+        found = np.concatenate([refits.asked(fold, output) for fold in range(len(refits.tests))])
+    return found[np.argsort(rows)]
 
 
 def fold_scores(refits: Refits, scoring: Any) -> dict:
     """{name: (n_folds,)} as `scoring` asks for them; warns of those that are undefined, and nan."""
-    metrics.check_scoring(refits.whole, scoring)
+    whole = refits.layers[0]
+    metrics.check_scoring(whole, scoring)
     if isinstance(scoring, list | tuple | set):
         scoring = {name: name for name in scoring}
     scorers = scoring if isinstance(scoring, dict) else {"score": scoring}
@@ -177,7 +173,7 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
         values = _by_row(refits, scorer)
         undefined = {}
         scores[name] = values
-        scorer = metrics.check_scoring(refits.whole, scorer)
+        scorer = metrics.check_scoring(whole, scorer)
         for fold in np.flatnonzero(np.isnan(values)).tolist():
             data = (utils._safe_indexing(each, refits.tests[fold]) for each in (refits.X, refits.y))
             try:
@@ -208,7 +204,7 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
 def _by_row(refits, scorer):
     """The score of each fold, (n_folds,), where it is a mean over rows; nan elsewhere."""
     last = refits.last
-    stands = last in (refits.whole, getattr(refits.whole, "steps", [[None]])[-1][-1])
+    stands = all(hasattr(layer, "steps") for layer in refits.layers[:-1])
     if scorer is None and stands and type(last).score is base.ClassifierMixin.score:
         scorer = "accuracy"
     values = np.full(len(refits.tests), np.nan)

@@ -38,9 +38,9 @@ utils = require("sklearn.utils", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
 
 LARGEST = 2**31  # bytes of a dense X that is made of a sparse one
+FIRST = 99  # rows whose medians are the levels that are taken off before digits are lost
 COLLINEAR = 1e-12  # spread over the largest, of directions that X has not, but for rounding
 ROWS = 500  # about so many, at least, show what a step makes of X
-SHUFFLES = 2  # of y, which a step that learns from it tells apart
 SINGULAR = 1e-6  # reciprocal condition of X X' from which on its factor has lost digits
 
 
@@ -50,16 +50,20 @@ def chosen(whole: Any) -> Any:
     return getattr(whole, "best_estimator_", whole) if is_search else whole
 
 
-def unwrap(whole: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """(the last step of a fitted Pipeline or search, X as the other steps make it of a copy).
+def layers_of(whole: Any) -> list:
+    """What was given, and what stands in it: what a search chose, a Pipeline's last step."""
+    is_pipeline = isinstance(whole, pipeline.Pipeline)
+    inner = whole.steps[-1][1] if is_pipeline else chosen(whole)
+    return [whole] if inner is whole else [whole, *layers_of(inner)]
+
+
+def inputs_of(layers: list, X: Any, y: Any) -> Any:
+    """X as the other steps of fitted Pipelines make it of a copy, as it comes to the last step.
 
     Raises ValueError for a step without transform, or one that learns from y: that of all folds.
     """
-    inner = chosen(whole)
-    if not isinstance(inner, pipeline.Pipeline):
-        return inner, X
-    validation.check_is_fitted(inner)
-    for name, step in inner.steps[:-1]:
+    steps = [pair for layer in layers for pair in getattr(layer, "steps", [])[:-1]]
+    for name, step in steps:
         if step not in (None, "passthrough"):
             if not hasattr(step, "transform"):  # a resampler of imbalanced-learn
                 raise ValueError(f"step {name!r} has no transform: use sklearn's cross_validate")
@@ -71,7 +75,7 @@ def unwrap(whole: Any, X: Any, y: Any) -> tuple[Any, Any]:
                     "X first if the step has not seen these y"
                 )
             (X,) = utils.indexable(step.transform(X))
-    return unwrap(inner.steps[-1][1], X, y)
+    return X
 
 
 def _learns_from_y(step, X, y):
@@ -93,7 +97,7 @@ def _learns_from_y(step, X, y):
         try:
             base.clone(step).fit(_copied(X), None)
             first = made(y)
-            orders = np.random.default_rng(0).permuted(np.tile(rows, (SHUFFLES, 1)), axis=1)
+            orders = np.random.default_rng(0).choice(rows, (2, len(rows)))  # two other y
             others = (made(utils._safe_indexing(y, each)) for each in orders)
             return _alike(first, made(y)) and not all(_alike(first, other) for other in others)
         except Exception:  # each says so in its own way
@@ -112,34 +116,30 @@ def _alike(a, b):
     return np.array_equal(a, b)
 
 
-def with_last(whole: Any, last: Any) -> Any:
+def with_last(layers: list, last: Any) -> Any:
     """A shallow copy of a Pipeline or search that ends in another estimator."""
-    twin = copy(whole)
-    if chosen(whole) is not whole:
-        twin.best_estimator_ = with_last(whole.best_estimator_, last)
-    elif isinstance(whole, pipeline.Pipeline):
-        name, step = whole.steps[-1]
-        twin.steps = [*whole.steps[:-1], (name, with_last(step, last))]
-    else:
-        return last
-    return twin
+    for layer in reversed(layers[:-1]):
+        twin = copy(layer)
+        if hasattr(layer, "steps"):
+            twin.steps = [*layer.steps[:-1], (layer.steps[-1][0], last)]
+        else:
+            twin.best_estimator_ = last
+        last = twin
+    return last
 
 
-def weights_of(whole: Any, params: dict | None) -> Any:
-    """The sample weights among `params`, under the name that `cross_validate` knows them by."""
+def weights_of(layers: list, params: dict | None) -> Any:
+    """The sample weights (n,) among `params`, by the name that `cross_validate` knows."""
     if not params:
         return None
     if sklearn.get_config()["enable_metadata_routing"]:
         remedy = "pass weights with enable_metadata_routing=False, and groups as groups="
         raise ValueError(f"params {[*params]} would be routed, which is not done here: {remedy}")
-    names = []
-    while isinstance(whole := chosen(whole), pipeline.Pipeline):
-        step, whole = whole.steps[-1]
-        names.append(step)
+    names = [layer.steps[-1][0] for layer in layers if hasattr(layer, "steps")]
     name = "__".join([*names, "sample_weight"])
     if other := sorted(map(str, params.keys() - {name})):
         raise ValueError(f"params {other}: only {name} can be passed on")
-    return params[name]
+    return params[name] if params[name] is None else real_array("sample_weight", params[name], 1)
 
 
 def outcomes_of(estimator: Any, X: Any, y: Any) -> np.ndarray:
@@ -203,16 +203,12 @@ def in_words_of(estimator: Any) -> Iterator[None]:
         raise
 
 
-def model_of(settings: dict, X: np.ndarray, sample_weight: Any) -> GLM:
+def model_of(settings: dict, X: np.ndarray, sample_weight: np.ndarray | None) -> GLM:
     """The model of `settings_of` an estimator. No other function makes models."""
-    settings = dict(settings)
-    y = settings.pop("y")
-    weights = np.ones(len(y))
-    if sample_weight is not None:
-        weights = real_array("sample_weight", sample_weight, 1)
-        validation.check_consistent_length(y, weights)
+    settings = {name: value for name, value in settings.items() if name != "level"}
+    weights = 1.0 if sample_weight is None else sample_weight
     settings["sample_weight"] = weights * settings.pop("class_weights", 1.0)
-    return GLM(X, y, **settings)
+    return GLM(X, **settings)
 
 
 def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.ndarray, Any]:
@@ -243,9 +239,9 @@ def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.nd
         X = X.toarray()
     if penalised or getattr(estimator, "rank_", 0) == p:
         return X, None
-    weights = np.ones(n) if weights is None else np.asarray(weights, float)
     level = np.average(X, axis=0, weights=weights) if estimator.fit_intercept else 0.0
-    sizes, directions = svd((X - level) * np.sqrt(weights)[:, None], full_matrices=False)[1:]
+    roots = 1.0 if weights is None else np.sqrt(weights)[:, None]
+    sizes, directions = svd((X - level) * roots, full_matrices=False)[1:]
     rank = getattr(estimator, "rank_", np.sum(sizes > COLLINEAR * sizes[0]))  # none of sparse X
     if rank == p:
         return X, None
@@ -261,7 +257,8 @@ def _logistic(estimator, y):
         remedy = "are means over its folds, no optimum: use refit=True"
         raise ValueError(f"the coefficients of LogisticRegressionCV(refit=False) {remedy}")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
-        raise ValueError("solver='liblinear' penalises the intercept: fit with solver='lbfgs'")
+        remedy = "fit with solver='lbfgs' or 'newton-cholesky'"
+        raise ValueError(f"solver='liblinear' penalises the intercept: {remedy}")
     labels = estimator.classes_.tolist()
     if set(labels) != set(y.tolist()):
         raise ValueError(f"y must hold the labels that the estimator was fitted to: {labels}")
@@ -278,12 +275,15 @@ def _logistic(estimator, y):
 
 def _least_squares(estimator, y):
     if getattr(estimator, "positive", False):
-        raise ValueError("positive=True is not smooth where a coefficient is 0: use positive=False")
+        name = type(estimator).__name__
+        reason = "is not smooth where a coefficient is 0"
+        raise ValueError(f"{name}(positive=True) {reason}: use positive=False")
     alpha = np.ravel(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)))
     if alpha.size != 1:
         remedy = "pass one for all targets, or take each target alone"
         raise ValueError(f"Ridge with {alpha.size} values of alpha: {remedy}")
-    return {"y": y, "family": "gaussian", "penalty": float(alpha[0])}
+    level = np.median(y[:FIRST], axis=0) if estimator.fit_intercept else 0.0
+    return {"y": y - level, "level": level, "family": "gaussian", "penalty": float(alpha[0])}
 
 
 def _poisson(estimator, y):

@@ -24,13 +24,14 @@ from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum, UnconvergedFit
 from .estimators import (
     COLLINEAR,
-    chosen,
+    FIRST,
     in_words_of,
+    inputs_of,
+    layers_of,
     model_of,
     outcomes_of,
     reduced,
     settings_of,
-    unwrap,
     weights_of,
     with_last,
 )
@@ -65,21 +66,23 @@ class Refits:
     result: CVResult | None = None
 
     def __init__(self, whole: Any, X: Any, y: Any, params: dict | None, groups: Any, cv: Any):
-        self.whole = whole
-        self.weights = weights_of(whole, params)
-        self.X, self.y, groups = utils.indexable(X, y, groups)
-        self.last, self.inputs = unwrap(whole, self.X, self.y)
-        layer, self.plain = whole, True  # of classes that may predict in their own way
-        while layer is not self.last:
-            self.plain &= type(layer).__module__.startswith("sklearn.")
-            inner = chosen(layer)
-            layer = layer.steps[-1][1] if inner is layer else inner
+        self.layers = layers_of(whole)
+        self.last = self.layers[-1]
+        modules = [type(layer).__module__ for layer in self.layers]
+        self.plain = all(module.startswith("sklearn.") for module in modules[:-1])
+        self.X, self.y, groups, self.weights = utils.indexable(
+            X, y, groups, weights_of(self.layers, params)
+        )
+        self.inputs = inputs_of(self.layers, self.X, self.y)
         sparse = issparse(self.inputs)
         table = self.inputs.astype(float) if sparse else real_array("X", self.inputs, 2)
         self.outcomes = outcomes_of(self.last, table, y)
         self.head = int(self.last.fit_intercept)
         settings = settings_of(self.last, self.outcomes)
         self.design, self.basis = reduced(self.last, table, settings, self.weights)
+        self.level = settings.get("level", 0.0)
+        self.centre = np.median(self.design[:FIRST], axis=0) * self.head
+        self.design -= self.centre
         with in_words_of(self.last):
             self.model = model_of(settings, self.design, self.weights)
         self.folds = self._folds(cv, groups)
@@ -110,7 +113,8 @@ class Refits:
         rows = np.atleast_2d(self.last.coef_)
         rows = rows if self.basis is None else (self.basis.T @ rows.T).T
         if self.head:
-            rows = np.column_stack([np.ravel(self.last.intercept_), rows])
+            intercepts = np.ravel(self.last.intercept_) - self.level + rows @ self.centre
+            rows = np.column_stack([intercepts, rows])
         if len(rows) < len(self.model.spread):  # of two balanced classes
             rows = np.concatenate([-0.5 * rows, 0.5 * rows])
         return (self.model.spread.T @ rows).ravel()
@@ -193,8 +197,7 @@ class Refits:
     def _refit(self, fold):
         kept = np.delete(np.arange(len(self.outcomes)), self.folds.omitted[fold])
         data = (utils._safe_indexing(each, kept) for each in (self.inputs, self.y))
-        known = self.weights is not None
-        weights = {"sample_weight": np.asarray(self.weights)[kept]} if known else {}
+        weights = {} if self.weights is None else {"sample_weight": self.weights[kept]}
         try:
             return base.clone(self.last).fit(*data, **weights)
         except ValueError as error:  # one class is left
@@ -223,32 +226,33 @@ class Refits:
             if len(rows) > len(np.atleast_2d(last.coef_)):  # of two balanced classes
                 rows = rows[1:] - rows[:1]
             coef = rows[:, self.head :]
+            intercepts = rows[:, 0] + self.level - coef @ self.centre
             coef = coef if self.basis is None else (self.basis @ coef.T).T
             one = not base.is_classifier(last) and self.outcomes.ndim == 1
             last.coef_ = coef[0] if one else coef
             if self.head:
-                last.intercept_ = rows[0, 0] if one else rows[:, 0]
-        return with_last(self.whole, last)
+                last.intercept_ = intercepts[0] if one else intercepts
+        return with_last(self.layers, last)
+
+    def asked(self, fold: int, output: str) -> np.ndarray:
+        """What the whole object predicts of a fold: 0 for classes that it has not seen there."""
+        found = getattr(self.estimator(fold), output)(
+            utils._safe_indexing(self.X, self.tests[fold])
+        )
+        if output == "predict" or fold not in self.by_theirs:
+            return found
+        classes = self.last.classes_
+        shares = np.zeros((len(found), len(classes)))
+        shares[:, np.searchsorted(classes, self.by_theirs[fold].classes_)] = found
+        return shares
 
     @cached_property
     def predictions(self) -> np.ndarray:
-        """E[y | x], (n,) or (n, targets), or P(class) (n, K), of the tests' rows, end to end."""
+        """E[y | x], (n,) or (n, targets), or P(class) (n, K), of tests that are not `by_theirs`."""
         sites, sizes = self.tests.sites, self.tests.sizes
         mean = self.model.family.means(own_scores(self.model, self.points, sites, sizes))
-        is_classifier = base.is_classifier(self.last)
-        if is_classifier and mean.ndim == 1:
+        if base.is_classifier(self.last) and mean.ndim == 1:
             mean = np.column_stack([1.0 - mean, mean])
         if mean.ndim < self.outcomes.ndim:  # of one target in a column of its own
             mean = mean[:, None]
-        ends = np.cumsum(sizes)
-        for fold, last in self.by_theirs.items():
-            rows = slice(ends[fold] - sizes[fold], ends[fold])
-            inputs = utils._safe_indexing(self.inputs, self.tests[fold])
-            if not is_classifier:
-                mean[rows] = last.predict(inputs)
-                continue
-            mean[rows] = 0.0
-            if not isinstance(last, Exception):
-                known = np.searchsorted(self.last.classes_, last.classes_)
-                mean[rows, known] = last.predict_proba(inputs)
-        return mean
+        return mean + self.level
