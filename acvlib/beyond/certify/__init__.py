@@ -103,11 +103,13 @@ def _certified(result, complete, sharp):
     centres = result.params
     starts, slack = problem.inward(centres)
     reach = np.full(len(folds), np.inf)  # R nu / kappa: a proof if it is less than 1
-    of_rows = isinstance(problem, Regression) and folds.sizes.max() == 1 and not sharp
-    moves = problem.single_rows(starts, folds) if of_rows else (reach, 0.0)
-    kept, rate = problem.kept(folds), UP * problem.rate
+    lengths, drifts = reach, 0.0
+    if isinstance(problem, Regression) and folds.sizes.max() == 1 and not sharp:
+        lengths, drifts = problem.single_rows(starts, folds)
+    kept = problem.kept(folds)
+    rate = UP * problem.rate
     if not sharp:
-        reach = rate * moves[0] / (kept * np.exp(-moves[1]))
+        reach = rate * lengths / (kept * np.exp(-drifts))
         _look(problem, kept, centres, folds, reach, own=False)
     refitted = ~(reach < 1.0)
     for there in (True, False):
@@ -139,17 +141,18 @@ def _look(problem, kept, params, folds, reach, own):
     """
     open_ = np.flatnonzero(~(reach < 1.0))
     least = problem.whole.share(np.diag(problem.ridge)) if open_.size else 0.0
+    rate = UP * problem.rate
     for part in pieces(len(open_), problem.together):
         rows = open_[part]
         points, _ = problem.inward(params[rows])
         gradients, noise, drifts = problem.gradients(points, folds[rows])
-        lengths = UP * problem.rate * (problem.whole.dual(gradients) + noise)
+        lengths = rate * (problem.whole.dual(gradients) + noise)
         reach[rows] = lengths / np.maximum(kept[rows] * np.exp(-drifts), least)
         for row, length, *at in zip(rows, lengths, points, gradients, strict=True):
             if own and reach[row] >= 1.0 and np.isfinite(length):
                 hessians = problem.fit.derivatives.fold_hessians(params[row, None], folds[[row]])
-                bent = problem.with_errors(hessians.matrices[0], *at)
-                reach[row] = length / problem.whole.share(*bent)
+                own_hessian = problem.with_errors(hessians.matrices[0], *at)
+                reach[row] = length / problem.whole.share(*own_hessian)
 
 
 def _refits(result, rows, there):

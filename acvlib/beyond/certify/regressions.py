@@ -38,7 +38,7 @@ class Regression:
         self.matrix = self.with_errors(fit.hessian.matrix, self.at)
         self.whole = Metric(*self.matrix)
         self.bent = np.abs(self.z) @ self.whole.units.reshape(self.q, dim).sum(axis=0)
-        self.found = np.full((n, self.q, self.q), np.nan)
+        self.found = np.full((n, self.q, self.q), np.nan)  # leverages, of rows that were met
 
     @cached_property
     def leverages(self) -> np.ndarray:
@@ -77,8 +77,9 @@ class Regression:
 
     def _gradients(self, slopes, points):
         """z'slopes, summed in blocks, + ridge points, (n, D)."""
-        blocks = pieces(len(self.z), self.block)
-        sums = sum(slopes[..., rows] @ self.z[rows] for rows in blocks)
+        sums = np.zeros((*slopes.shape[:-1], self.z.shape[1]))
+        for rows in pieces(len(self.z), self.block):
+            sums += slopes[..., rows] @ self.z[rows]
         return sums.reshape(points.shape) + self.ridge * points
 
     def _noise(self, points, eta):
@@ -86,8 +87,9 @@ class Regression:
         sizes = self._sizes(eta)
         bends = 0.5 * self.model.sample_weight if self.choices else sizes
         heights = np.sqrt(np.einsum("nii->n", self.leverages))  # |z u| for |u| = 1; `bent` is above
-        noise = np.expm1(self._doubt(points)) * (bends @ (heights * self.tall)) / self.tall.max()
-        noise += self.sums * (sizes @ self.bent + np.abs(self.ridge * points) @ self.whole.units)
+        noise = np.expm1(self._doubt(points)) / self.tall.max() * (bends @ (self.tall * heights))
+        noise += self.sums * (sizes @ self.bent)
+        noise += self.sums * (np.abs(self.ridge * points) @ self.whole.units)
         return 2.0 * UP * noise
 
     def with_errors(self, matrix: np.ndarray, point: np.ndarray, gradient: Any = None) -> tuple:
@@ -127,7 +129,9 @@ class Regression:
         its curvature changes by exp(R |v|) at most: what r lacks is (exp(x) - 1 - x) |v| / x long,
         x = R |v|. In lengths, r is H^-1 r = v + H^-1 g - H^-1 z l.
         """
-        whole, point, sites = self.whole, self.point, folds.omitted.sites
+        whole = self.whole
+        point = self.point
+        sites = folds.omitted.sites
         gradient = self._gradients(point.slope, self.at)
         step = whole.inverse @ gradient
         ways = np.empty((len(sites), self.q))
@@ -149,11 +153,15 @@ class Regression:
         push = whole.dual(gradient[None]) + noise + UP * np.sqrt(pulls)
         # what rounding adds: to l; to H^-1, and sums by it; to steps
         bent, lengths = self.bent[sites], norms(ways)
-        slips = self._sizes(point.eta)[sites] * (1.0 + 2.0 * self.tall[sites] * far) + lengths
+        slips = self._sizes(point.eta)[sites] * (1.0 + 2.0 * self.tall[sites] * far)
+        slips += lengths
         ends = whole.units @ np.abs(gradient) + self.q * bent * lengths
         ends *= gamma(2 * len(self.at)) * (whole.sides @ whole.units)
-        left += whole.error * bent * slips + whole.doubt * push + ends
-        left += 2.0 * noise + 8.0 * UNIT * norms(whole.sides) * far
+        left += whole.error * bent * slips
+        left += whole.doubt * push
+        left += ends
+        left += 2.0 * noise
+        left += 8.0 * UNIT * norms(whole.sides) * far
         drifts = UP * self.rate * (left + push)
         rest = np.expm1(drifts) - drifts + 1e-15 * drifts
         return UP * (left + rest / self.rate), drifts

@@ -39,10 +39,11 @@ def are_above(matrices: np.ndarray, doubts: Any) -> bool:
     dim = matrices.shape[-1]
     traces = np.abs(np.diagonal(matrices, axis1=-2, axis2=-1)).sum(axis=-1)
     taken = UP * (doubts + gamma(dim) * traces)
-    with suppress(np.linalg.LinAlgError):
+    try:
         np.linalg.cholesky(matrices - taken[..., None, None] * np.eye(dim))
-        return bool(np.isfinite(matrices).all())
-    return False
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.isfinite(matrices).all())
 
 
 class Metric:
@@ -95,8 +96,10 @@ class Metric:
         """
         doubts = self.terms**2 + np.maximum(terms, np.diag(matrix))
         doubt = (error + 3.0 * self.error + 8.0 * UNIT) * (self.scales.diagonal() @ doubts)
-        found = (s for s in SHARES if are_above((matrix - s * self.matrix) * self.scales, doubt))
-        return next(found, 0.0)
+        for share in SHARES:
+            if are_above((matrix - share * self.matrix) * self.scales, doubt):
+                return share
+        return 0.0
 
 
 def choices_range(losses: np.ndarray, errors: np.ndarray, moves: np.ndarray) -> np.ndarray:
