@@ -50,6 +50,7 @@ rng = np.random.default_rng(seed)
 # 1. A Hessian of other data or of another point will do, if $F''$ at $a$ is at least $\kappa H$: then $\kappa$ stands before
 #    $1 - e^{-Rt}$, and the refit is within $d = -\log(1 - R\nu/\kappa)/R$ of $a$. The full fit's own Hessian will: rows left out
 #    leave a share of it, and where scores have moved by at most $M$ from the fit, curvature has kept $e^{-M}$ of it.
+#    What the ridge alone is of it stays everywhere.
 # 1. Nor need $g$ be summed anew. By step 2, in lengths of the full fit's $H$, the gradient at $\hat\theta + v$ is
 #    $\nabla F(\hat\theta) + F''(\hat\theta)\, v$ but for a rest that is at most $\frac{e^x - 1 - x}{x} \lVert v\rVert$ long,
 #    $x = R\lVert v\rVert$. Of a fold of one row all of this is known from the full fit and the row's leverage $z^\top H^{-1} z$.

@@ -6,15 +6,17 @@ ray F'' falls by exp(-R t) at most, so that the slope is at least kappa (1 - exp
 R nu < kappa it is positive from d = -log(1 - R nu / kappa) / R on: F, which is convex, has its
 minimum within d of the point.
 
-kappa is the share of H that rows left out leave, times exp(-M) where scores moved by M. Of single
-rows of a regression nu and M follow from the fit, by leverages. Of other folds they are of their
-own params, by a gradient. Where R nu >= kappa the fold is refitted, and the same is asked there.
-The chapter "What the approximation guarantees" has the proof, and what rounding adds.
+kappa is the share of H that rows left out leave, times exp(-M) where scores moved by M, or that of
+the ridge if it is more. Of single rows of a regression nu and M follow from the fit, by leverages.
+Of other folds they are of their own params, by a gradient. Where R nu >= kappa the fold is
+refitted, and the same is asked there, at last of its own Hessian. The chapter "What the
+approximation guarantees" has the proof, and what rounding adds.
 
 Source: Bach (2010), Propositions 1 and 2.
 """
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +34,7 @@ from .regressions import Regression
 from .verified import SIDES, UP, NotCertified, gamma
 
 MOVES = 10  # from a fold's own params to its refit
+PROVED = [FAMILIES[name] for name in ("logistic", "poisson", "poisson rate")]
 
 
 @dataclass(frozen=True)
@@ -98,83 +101,76 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
 def _certified(result, complete, sharp):
     problem, folds = _problem(result.fit), result.folds
     centres = result.params
-    points, slack = problem.inward(result.params)
-    lengths = np.full(len(folds), np.inf)
-    drifts = np.zeros(len(folds))
+    starts, slack = problem.inward(centres)
+    reach = np.full(len(folds), np.inf)  # R nu / kappa: a proof if it is less than 1
+    lengths, drifts = reach, 0.0
     if isinstance(problem, Regression) and folds.sizes.max() == 1 and not sharp:
-        lengths, drifts = problem.single_rows(points, folds)
+        lengths, drifts = problem.single_rows(starts, folds)
     kept = problem.kept(folds)
-    reach = _reach(problem, lengths, kept * np.exp(-drifts))
+    rate = UP * problem.rate
     if not sharp:
-        _look(problem, kept, points, folds, reach, own=False)
+        reach = rate * lengths / (kept * np.exp(-drifts))
+        _look(problem, kept, centres, folds, reach, own=False)
     refitted = ~(reach < 1.0)
     for there in (True, False):
         if (rows := np.flatnonzero(~(reach < 1.0))).size:
             centres = centres.copy()
             centres[rows] = _refits(result, rows, there)
-            _look(problem, kept, problem.inward(centres)[0], folds, reach, own=True)
+            _look(problem, kept, centres, folds, reach, own=True)
     left = np.flatnonzero(~(reach < 1.0))
     if complete and left.size:
         exact(result.fit, folds.part(refitted))  # says why, where there is none
         why = [f"{folds.name(row)} (R nu = {reach[row]:.3g})" for row in left[:5]]
         raise NotCertified(f"{len(left)} refits have no finite bound: {', '.join(why)}")
-    ends, lost = problem.inward(centres)
-    radii = np.where(reach < 1.0, UP * (lost - np.log1p(-reach) / problem.rate), np.inf)
+    points, lost = problem.inward(centres)
+    radii = np.where(reach < 1.0, UP * (lost - np.log1p(-reach) / rate), np.inf)
     errors = radii + slack
-    errors[refitted] += problem.whole.length(points[refitted] - ends[refitted])
-    errors = np.fmin(UP * errors, np.inf)
-    ends = problem.losses(centres, radii, folds)
+    errors[refitted] += problem.whole.length(starts[refitted] - points[refitted])
+    radii = np.repeat(radii, folds.scored.sizes)
+    ends = problem.losses(centres, radii * problem.spreads[folds.scored.sites], folds)
     ends += SIDES * gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds
-    unknown = np.repeat(np.isinf(radii), folds.scored.sizes)
-    lower, upper = (
-        replace(result, losses=folds.split(each))
-        for each in np.where(unknown, np.inf * SIDES, ends)
-    )
-    return Certificate(result, errors, lower, upper, refitted)
+    ends = np.where(np.isinf(radii), np.inf * SIDES, ends)
+    lower, upper = (replace(result, losses=folds.split(each)) for each in ends)
+    return Certificate(result, np.fmin(UP * errors, np.inf), lower, upper, refitted)
 
 
-def _reach(problem, lengths, shares):
-    """R nu / kappa, which is a proof if it is less than 1."""
-    return UP * problem.rate * lengths / shares
+def _look(problem, kept, params, folds, reach, own):
+    """Find the reach of folds of which nothing is proved, at params (n, D).
 
-
-def _look(problem, kept, points, folds, reach, own):
-    """Find the reach of folds of which nothing is proved, at points (n, D).
-
-    By the fit's Hessian, and where that proves nothing by their `own`.
+    By the fit's Hessian, the ridge alone, and where these prove nothing by their `own` Hessian.
     """
     open_ = np.flatnonzero(~(reach < 1.0))
+    least = problem.whole.share(np.diag(problem.ridge)) if open_.size else 0.0
+    rate = UP * problem.rate
     for part in pieces(len(open_), problem.together):
         rows = open_[part]
-        gradients, noise, drifts = problem.gradients(points[rows], folds[rows])
-        lengths = problem.whole.dual(gradients) + noise
-        reach[rows] = _reach(problem, lengths, kept[rows] * np.exp(-drifts))
-        for row, length in zip(rows, lengths, strict=True):
+        points, _ = problem.inward(params[rows])
+        gradients, noise, drifts = problem.gradients(points, folds[rows])
+        lengths = rate * (problem.whole.dual(gradients) + noise)
+        reach[rows] = lengths / np.maximum(kept[rows] * np.exp(-drifts), least)
+        for row, length, *at in zip(rows, lengths, points, gradients, strict=True):
             if own and reach[row] >= 1.0 and np.isfinite(length):
-                hessian = problem.hessian(points[row], folds[row : row + 1])
-                reach[row] = _reach(problem, length, problem.whole.share(*hessian))
+                hessians = problem.fit.derivatives.fold_hessians(params[row, None], folds[[row]])
+                own_hessian = problem.with_errors(hessians.matrices[0], *at)
+                reach[row] = length / problem.whole.share(*own_hessian)
 
 
 def _refits(result, rows, there):
     """Params (n_folds, D) near refits, by some steps from the result's or anew; nan of none."""
     fit, folds = result.fit, result.folds[rows]
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            if there:
-                return refit_folds(fit, folds, TOLERANCE, result.params[rows], MOVES).params
-            return exact(fit, folds).params
-    except FAILURES:
-        return np.nan
+    with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
+        if there:
+            return refit_folds(fit, folds, TOLERANCE, result.params[rows], MOVES).params
+        return exact(fit, folds).params
+    return np.nan
 
 
 def _problem(fit):
     """What is known of a model of these types."""
     model = fit.model
-    if type(model) is GLM:
-        known = [FAMILIES[name] for name in ("logistic", "poisson", "poisson rate")]
-        plain = not (model.balanced or model.site_penalty)
-        if plain and (type(model.family) is Multinomial or model.family in known):
-            return Regression(fit)
+    plain = type(model) is GLM and not (model.balanced or model.site_penalty)
+    if plain and (type(model.family) is Multinomial or model.family in PROVED):
+        return Regression(fit)
     if type(model) is LinearChainCRF and not model.scheme:
         return Chain(fit)
     raise NotCertified(

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ...folds import Folds
-from ...solvers.inverse import DenseHessian
 from .verified import UNIT, UP, Metric, choices_range, gamma
 
 
@@ -19,17 +18,18 @@ class Chain:
     """A fit of a model whose scores may have any level."""
 
     def __init__(self, fit: Any):
+        self.fit = fit
         self.model = model = fit.model
-        self.derivatives = fit.derivatives
         self.at = fit.params
+        self.ridge = np.broadcast_to(model.ridge, len(self.at))
         self.together = 1 + 2**21 // len(self.at)
         k = model.n_tags
         self.blocks = np.split(np.arange(len(self.at)), [k, k + k**2])
         self.counts = model.sample_weight @ model.tokens.observed[:, model.free]
         self.lengths = model.tokens.lengths
         self.steepest = k + 6.0 + max(np.abs(scores).max() for scores in model.emissions)
-        _, gradient = self.derivatives.value_and_gradient(self.at, np.ones(model.n_sites))
-        self.whole = Metric(*self._with_errors(self.at, np.asarray(fit.hessian), gradient))
+        _, gradient = self.fit.derivatives.value_and_gradient(self.at, np.ones(model.n_sites))
+        self.whole = Metric(*self.with_errors(fit.hessian.matrix, self.at, gradient))
         inverse = self.whole.inverse
         variance = inverse.diagonal()
         squares = variance[:, None] + variance - 2.0 * inverse + 8.0 * UNIT * variance.max()
@@ -54,36 +54,27 @@ class Chain:
 
     def _terms(self, points, gradients):
         """Above sums of expected features, of those of the labels and the ridge's pull."""
-        return 2.0 * (self.counts + np.abs(gradients) + self.model.ridge * np.abs(points))
+        return 2.0 * (self.counts + np.abs(gradients) + self.ridge * np.abs(points))
 
-    def _with_errors(self, point, matrix, gradient):
+    def with_errors(self, matrix: np.ndarray, point: np.ndarray, gradient: np.ndarray) -> tuple:
         """As `Metric` takes it: E[S_i S_j] <= (T + 1) sqrt(E[S_i] E[S_j]), with errors as T^2."""
         terms = 2.0 * (self.lengths.max() + 1) * self._terms(point, gradient)
-        return matrix, self.model.ridge + terms, 4.0 * self._error(point)
-
-    def hessian(self, point: np.ndarray, fold: Folds) -> tuple:
-        """A fold's own, as `Metric` takes it."""
-        (matrix,) = self.derivatives.fold_hessians(point[None], fold).matrices
-        _, gradient = self.derivatives.fold_gradients(point[None], fold, values=False)
-        return self._with_errors(point, matrix, gradient[0])
+        return matrix, self.ridge + terms, 4.0 * self._error(point)
 
     def kept(self, folds: Folds) -> np.ndarray:
         """What share of the fit's curvature each fold keeps there."""
-        whole = DenseHessian(self.whole.matrix)
-        near = self.derivatives.fold_hessians(self.at, folds, 0.0, whole).matrices
+        near = self.fit.derivatives.fold_hessians(self.at, folds, 0.0, self.fit.hessian).matrices
         return np.array([self.whole.share(each) for each in near])
 
     def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
         """(g (n, D), its errors, how far scores moved apart from the fit's) of folds."""
-        _, gradients = self.derivatives.fold_gradients(points, folds, values=False)
+        _, gradients = self.fit.derivatives.fold_gradients(points, folds, values=False)
         noise = self._error(points) * (self._terms(points, gradients) @ self.whole.units)
         widths = [np.ptp(points[:, block] - self.at[block], axis=1) for block in self.blocks]
         return gradients, UP * noise, self._range(np.array(widths)).max(axis=1)
 
-    def losses(self, params: np.ndarray, radii: np.ndarray, folds: Folds) -> np.ndarray:
-        """Ends (2, .) of the scored sentences' losses, end to end, within radii of params."""
-        sites, sizes = folds.scored.sites, folds.scored.sizes
-        scored = Folds(folds.scored, n_sites=folds.n_sites)
-        losses = np.concatenate(list(self.derivatives.heldout(params, scored)))
-        radii, errors = (np.repeat(each, sizes) for each in (radii, 2.0 * self._error(params)))
-        return choices_range(losses, errors * (1.0 + np.abs(losses)), radii * self.spreads[sites])
+    def losses(self, params: np.ndarray, moves: np.ndarray, folds: Folds) -> np.ndarray:
+        """Ends (2, .) of the scored sentences' losses, end to end, where scores move so far."""
+        losses = np.concatenate(list(self.fit.derivatives.heldout(params, folds)))
+        errors = np.repeat(2.0 * self._error(params), folds.scored.sizes)
+        return choices_range(losses, errors * (1.0 + np.abs(losses)), moves)
