@@ -4,20 +4,16 @@ While the rows of S fade, t = 0 to 1, the optimum moves from params by delta on 
 
     grad F(params + delta) = t sum_S slope_n(eta_n + z_n'delta) z_n,   slope_n = loss_n'.
 
-A region of boxes, for the move of each row's score, and of a ball is mapped to what this equation
-says of its points. If that is inside, no path leaves the region. Within it no path reaches
-c'delta = t if some multiple of the equation has no solution there. Where nothing is proved of all
-sets, those of one row are bounded by certified Newton steps, and larger ones are split: those with
-some row, refitted without it, and those that keep it.
-
-Coordinates u = B z are those in which the Hessian is almost I. The chapter "Which data decide a
-conclusion?" has the proof; the numbers of its steps are given here.
+A region that the equation maps into its inside is left by no path, and within it none reaches a
+c'delta at which the equation has no solution. Sets of which nothing is proved are split. The proof,
+in coordinates u = B z, is in the chapter "Which data decide a conclusion?"; its steps have numbers.
 """
 
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from ..fit import fit as fit_model
 from ..folds import leave_one_out
@@ -25,204 +21,233 @@ from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..models import GLM
 from ..parallel import pieces
-from .boxes import SIGNS, Slopes, Terms, highest
 from .certify import certify
 from .certify.regressions import Regression
-from .certify.verified import UP, NotCertified, gamma, norms
+from .certify.verified import SIDES, UP, NotCertified, are_above, gamma, norms
 
-ROUNDS = 16  # maps of a region, at most
+ROUNDS = 20  # maps of a region, at most
 SHRUNK = 4  # of these from the first one into itself on
 WIDEST = 4.0  # a radius, over that of the first map, at which a region is given up
-AT_ONCE = 2**21  # numbers in memory together
+AT_ONCE = 2**18  # products of rows in memory together
 FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
 FAMILIES = 4000  # of sets, at most
-MANY = 50  # rows a parameter, from which on all but a few are bounded by the ball
+
+
+def highest(matrix: np.ndarray) -> float:
+    """Above the largest eigenvalue of a symmetric matrix (D, D), and 0."""
+    if not np.isfinite(matrix).all():
+        return np.inf
+    dim = len(matrix)
+    slack = 8.0 * gamma(dim) * dim * (np.abs(matrix).sum() + 1e-150)
+    top = max(np.linalg.eigvalsh(matrix)[-1], 0.0) + 3.0 * slack
+    return UP * top if are_above(top * np.eye(dim) - matrix, slack) else np.inf
+
+
+class _Terms:
+    """What bounds v'(path - point), for points of a region around params + B'delta and any v."""
+
+    def __init__(self, family: Any, delta: np.ndarray, boxes: np.ndarray, radius: float):
+        """The slopes there and their sum, with rounding (step 1); then ranges (steps 2 and 3)."""
+        self.choices, self.weights = family.problem.choices, family.fit.model.sample_weight
+        y, tiny, sizes, length = family.fit.model.y, family.tiny, family.sizes, norms(delta)
+        self.eta = family.eta + family.u @ delta
+        self.mean_at = expit if self.choices else np.exp
+        self.mean = self.mean_at(self.eta)
+        self.slope = self.weights * (self.mean - y)
+        slip = 2.0 * tiny * self.weights * (self.mean + y) * (family.scores + length * sizes)
+        self.curvature = self.weights * self.mean * (expit(-self.eta) if self.choices else 1.0)
+        self.middle = self.curvature * (0.5 - self.mean if self.choices else 0.5)
+        at, ridge = family.problem.at, family.problem.ridge
+        self.gradient = self.slope @ family.u + family.b @ (ridge * (at + delta @ family.b))
+        pull = ridge * (np.abs(at) + length * family.units)
+        self.noise = UP * (slip @ sizes + tiny * (pull @ family.units))
+        self.slip = slip @ sizes**2
+        low, high = np.maximum(boxes[:2], boxes[2:])
+        far = np.maximum(low, high)
+        slip *= (1.0 + far) * np.exp(far)
+        third = self.curvature * (3.0 + np.exp(far)) / 4.0
+        third = np.minimum(third, self.weights / 8.0) if self.choices else third
+        self.half = far * third / 6.0 + slip
+        self.lost = np.maximum(low * (self.half + self.middle), high * (self.half - self.middle))
+        self.rests = self._rests(boxes[:2]) + slip
+        rests = self._rests(boxes[2:]) + slip
+        ends = self.curvature * boxes[:1:-1] - SIDES * self.slope + slip
+        self.apart = family.free * np.maximum(ends, rests)
+        self.together = family.free * np.maximum(ends + rests[::-1], 0.0)
+        doubts = sizes @ (self.apart + self.together + self.rests).max(axis=0)
+        doubts += radius**2 * (sizes**3 @ (np.abs(self.middle) + self.half))
+        self.doubt = tiny * doubts + family.off * radius + family.noise
+
+    def _rests(self, boxes):
+        """Above -D(a) and D(a) = slope(eta + a) - slope(eta) - curvature a, for a in boxes."""
+        low, high = SIDES * boxes
+        turns = np.clip(-2.0 * self.eta, low, high) if self.choices else 0.0 * low
+        moves = np.array([low, high, turns, 0.0 * low])
+        rests = self.weights * (self.mean_at(self.eta + moves) - self.mean) - self.curvature * moves
+        return np.array([-rests.min(axis=0), rests.max(axis=0)])
+
+    def sums(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(above what all rows add (m,), of each in a set (m, n)), for v'u = up - down (m, n)."""
+        return up @ self.rests[0] + down @ self.rests[1], up * self.apart[0] + down * self.apart[1]
+
+    def in_ball(self, up: np.ndarray, down: np.ndarray, rows: np.ndarray, square: float) -> tuple:
+        """The same of one v, where all rests together are a form of a vector with that square."""
+        form = up * (self.half - self.middle) + down * (self.half + self.middle)
+        most = square * highest((rows.T * form) @ rows)
+        return most, up * self.together[0] + down * self.together[1]
 
 
 class _Family:
     """The sets of at most k of some rows, all others of a fit being kept."""
 
     def __init__(self, fit: Any, slope: np.ndarray, rows: np.ndarray, k: int):
-        self.fit, self.slope, self.rows = fit, slope, rows
+        self.fit, self.slope, self.free, self.k = fit, slope, rows, min(k, int(rows.sum()))
         self.problem = problem = Regression(fit)
-        model = fit.model
-        used = np.flatnonzero(model.observed)
-        self.z, self.weights, self.y = problem.z[used], model.sample_weight[used], model.y[used]
-        n, dim = self.z.shape
-        self.pairs = np.triu_indices(dim)
-        self.few = 4.0 * gamma(4 * dim)
-        self.all = 4.0 * gamma(n) + 8.0 * self.few
-        self.c = model.columns.standard_gradient(slope)
-        self.doubts = np.abs(model.columns.outward(np.eye(dim))) @ np.abs(slope)
-        self.doubts = self.few * (self.doubts + np.abs(self.c))
-        matrix, terms, error = problem.matrix
-        self.b = np.linalg.inv(np.linalg.cholesky(matrix))
-        bound = norms(np.abs(self.b) @ np.sqrt(np.maximum(terms, np.diag(matrix)))) ** 2
-        off = norms((self.b @ matrix @ self.b.T - np.eye(dim)).ravel())
-        self.off = UP * (off + (error + self.few) * bound)
-        self.u = self.z @ self.b.T
-        self.sizes = UP * norms(np.abs(self.z) @ np.abs(self.b.T))
-        self.lengths = UP * (norms(self.u) + self.few * self.sizes)
-        self.eta = self.z @ problem.at
-        self.doubt = gamma(dim) * (np.abs(self.z) @ np.abs(problem.at))
-        self.slopes, gradient, noise = self.near(np.zeros(dim))
-        self.noise = UP * (norms(gradient) + noise)
-        bent = self.slopes.curvature * self.lengths**2
-        self.boxed = bent > max(8.0 * bent.mean(), 0.1) if n >= MANY * dim else bent >= 0.0
-        self.free = rows[used]
-        danger = self.slopes.slope**2 * self.lengths**2 / np.maximum(1.0 - bent, 0.05)
-        self.dangerous = used[np.argsort(np.where(self.free, -danger, 1.0))]
-        self.k = min(k, int(self.free.sum()))
-        self.boxes, self.radius = np.zeros((4, n)), np.inf
+        (n, dim), whole, columns = problem.z.shape, problem.whole, fit.model.columns
+        self.tiny = 8.0 * gamma(n + 4 * dim)
+        self.sizes, self.units = problem.bent, whole.units
+        self.b = np.linalg.cholesky(whole.inverse).T
+        self.off = whole.doubt + self.tiny * (whole.units @ whole.sides) ** 2
+        self.u = problem.z @ self.b.T
+        self.lengths = UP * (norms(self.u) + self.tiny * self.sizes)
+        self.eta = problem.z @ problem.at
+        self.scores = 2.0 + np.abs(problem.z) @ np.abs(problem.at)
+        self.c = columns.standard_gradient(slope)
+        self.blur = 2.0 * self.tiny * (np.abs(slope) @ np.abs(columns.inverse) @ whole.units)
+        self.length = whole.dual(self.c[None])[0] + self.blur
+        self.noise, self.boxes, self.radius = 0.0, np.zeros((4, n)), np.inf
+        self.start = _Terms(self, np.zeros(dim), self.boxes, 0.0)
+        self.noise = UP * (norms(self.start.gradient) + self.start.noise)
 
     def largest(self, values: np.ndarray):
         """The k largest of each row, of which the least comes first."""
         least = values.shape[-1] - self.k
         return np.partition(values, least)[..., least:]
 
-    def near(self, delta: np.ndarray):
-        """(slopes, gradient in u, its noise) at params + B'delta."""
-        doubt = self.doubt + self.few * (norms(delta) * self.sizes + np.abs(self.eta))
-        eta = self.eta + self.u @ delta
-        slopes = Slopes(self.problem.choices, self.weights, self.y, eta, doubt)
-        ridge = self.problem.ridge
-        gradient = slopes.slope @ self.u + self.b @ (ridge * (self.problem.at + delta @ self.b))
-        pull = ridge * (np.abs(self.problem.at) + np.abs(delta) @ np.abs(self.b))
-        noise = slopes.slip + self.all * self.weights * (slopes.mean + self.y)
-        noise = noise @ self.sizes + self.all * norms(np.abs(self.b) @ pull)
-        return slopes, gradient, UP * noise
-
     def settle(self) -> None:
         """Look for boxes (4, n) and a radius that no path of two rows or more leaves (step 5)."""
-        boxes, radius, first, inside = self.boxes, 0.0, np.inf, 0
+        region = np.zeros(4 * len(self.u) + 1)
+        slack = np.append(np.tile(2e-3 * self.lengths, 4), 4e-3)
+        inside, first = 0, np.inf
         for _ in range(ROUNDS if self.k > 1 else 0):
-            found, size = self._map(boxes, radius)
-            first = min(first, size)
-            if not size <= WIDEST * first:
+            image = self._map(region[:-1].reshape(4, -1), region[-1])
+            first = min(first, image[-1])
+            if inside == SHRUNK or not image[-1] <= WIDEST * first < np.inf:
                 break
-            if inside or size < radius and (found < boxes).all():
-                boxes, radius, inside = np.minimum(found, boxes), min(size, radius), inside + 1
-                if inside == SHRUNK:
-                    self.boxes, self.radius = boxes, radius
-                    break
+            if inside or (image < region).all():
+                inside += 1
+                region = np.minimum(image, region)
+                self.boxes, self.radius = region[:-1].reshape(4, -1), region[-1]
             else:
-                radius = max(1.3 * size - 0.3 * radius, radius) * 1.003 + 1e-12
-                boxes = np.maximum(1.3 * found - 0.3 * boxes, boxes) * 1.001
-                boxes += 2e-3 * self.lengths * radius + 1e-12
+                region = region + 1.3 * np.maximum(image - region, 0.0)
+                region += slack * region[-1] + 1e-12
 
     def _map(self, boxes, radius):
-        """What the equation says of the points of a region: boxes, a radius (steps 2 to 4)."""
-        slopes = self.slopes
-        terms = Terms(self, slopes, boxes, radius, self.u)
-        found = np.empty_like(boxes)
-        own = np.arange(len(self.u))
-        for rows in pieces(len(own), 1 + AT_ONCE // len(own)):
-            found[:, rows] = terms.bounds(self.u[rows], own[rows]).reshape(4, -1)
-        found += self.few * radius * self.sizes
-        found[2:] *= self.free
-        caps = np.minimum(boxes, self.lengths * radius) if radius else found
-        chords = slopes.chords(-boxes[0], boxes[1])
-        low, high = caps[2:] * SIGNS[:2]
-        most = np.maximum(-low, high)
-        ends = [slopes.slope * end + chords * end**2 for end in (low, high)]
-        gains = np.maximum(np.maximum(*ends), (chords - slopes.chords(low, high)) * most**2)
-        gains += most * slopes.slips(low, high)
-        gains = UP * self.largest(self.free * np.maximum(gains, 0.0)).sum()
-        lost = np.maximum(slopes.curvature - chords, 0.0)
-        share = 1.0 - highest((self.u.T @ (self.u * lost[:, None]))[None])[0] - self.off
-        share = (share - (self.all * lost + 4.0 * slopes.slip) @ self.sizes**2) / UP
-        if not (share > 0.0 and np.isfinite(found).all()):
-            return found, np.inf
-        radius = UP * (self.noise + np.sqrt(self.noise**2 + 4.0 * share * gains)) / (2.0 * share)
-        return np.minimum(found, self.lengths * radius), radius
+        """What the equation says of the points of a region: boxes, then a radius (steps 2 to 4)."""
+        terms = _Terms(self, np.zeros(len(self.b)), boxes, radius)
+        moves = np.empty_like(boxes)
+        for rows in pieces(len(self.u), 1 + AT_ONCE // len(self.u)):
+            products = self.u[rows] @ self.u.T
+            itself = np.arange(len(products)), np.arange(len(self.u))[rows]
+            parts = np.maximum(-products, 0.0), np.maximum(products, 0.0)
+            for side in (0, 1):
+                total, each = terms.sums(parts[side], parts[1 - side])
+                mine = each[itself]
+                each[itself] = 0.0
+                most = self.largest(each)
+                moves[side, rows] = total + most.sum(axis=1)
+                moves[2 + side, rows] = moves[side, rows] + mine - most[:, 0]
+        moves = UP * (moves + self.lengths * terms.doubt + self.tiny * radius * self.sizes)
+        moves[2:] *= self.free
+        inner = boxes[2:] if radius else moves[2:]
+        chords = np.maximum(terms.curvature - terms.lost, 0.0)
+        gains = inner * SIDES * terms.slope + chords * inner**2
+        gain = UP * self.largest(self.free * np.maximum(gains.max(axis=0), 0.0)).sum()
+        share = 1.0 - highest((self.u.T * (terms.curvature - chords)) @ self.u) - self.off
+        share -= 2.0 * terms.slip + self.tiny * (terms.curvature @ self.sizes**2)
+        noise = self.noise + terms.noise
+        root = np.sqrt(noise**2 + 4.0 * share * gain)
+        radius = UP * (noise + root) / (2.0 * share) if share > 0.0 else np.inf
+        return np.append(np.minimum(moves, self.lengths * radius), radius)
 
     def excludes(self, level: float) -> bool:
         """Whether no path has c'delta = level (step 6)."""
         c = self.b @ self.c
         square = c @ c
         delta = level / square * c
-        left = self.radius**2 * UP - level**2 / square / UP
-        if left < 0.0:
-            return True
-        left = UP * np.sqrt(left)
-        slopes, gradient, noise = self.near(delta)
+        left = UP * np.sqrt(max(self.radius**2 * UP - level**2 / square / UP, 0.0))
         rows = self.u - np.outer(self.u @ c, c / square)
-        lengths = UP * norms(rows)
-        slack = self.few * self.sizes * (norms(delta) + self.radius)
-        boxes = np.clip(self.boxes - SIGNS * (self.u @ delta) + slack, 0.0, lengths * left + slack)
-        change = slopes.curvature - self.slopes.curvature
-        hessian = self.u.T @ (self.u * change[:, None]) + np.eye(len(c))
-        doubt = self.all * np.abs(change) + 4.0 * (slopes.slip + self.slopes.slip)
-        doubt = doubt @ self.sizes**2 + self.off + self.few
+        slack = self.tiny * self.sizes * (norms(delta) + self.radius)
+        boxes = self.boxes - np.tile(SIDES, (2, 1)) * (self.u @ delta) + slack
+        terms = _Terms(self, delta, np.clip(boxes, 0.0, UP * norms(rows) * left + slack), left)
+        change = terms.curvature - self.start.curvature
+        hessian = (self.u.T * change) @ self.u + np.eye(len(c))
+        doubt = self.tiny * (np.abs(change) @ self.sizes**2 + 1.0)
+        doubt += terms.slip + self.start.slip + self.off
         v = np.linalg.solve(hessian, c)
         long = UP * norms(v)
-        lost = (norms(hessian @ v - c) + doubt * long) * left + self.few * norms(c) * norms(delta)
-        lost += long * (noise + self.few * norms(gradient))
-        most = Terms(self, slopes, boxes, left, rows).bounds(v[None], np.array([0]))[:, 1].max()
-        return UP * (most + lost) < v @ gradient
+        lost = (norms(hessian @ v - c) + doubt * long) * left + self.tiny * norms(c) * norms(delta)
+        lost += long * (terms.doubt + terms.noise + self.tiny * norms(terms.gradient))
+        parts = np.maximum(self.u @ v, 0.0), np.maximum(-self.u @ v, 0.0)
+        sums = terms.sums(*parts), terms.in_ball(*parts, rows, left**2)
+        most = min(total + self.largest(each).sum() for total, each in sums)
+        return UP * (most + lost) < v @ terms.gradient
 
-    def ends(self, start: np.ndarray, params: np.ndarray, errors: np.ndarray) -> tuple:
-        """(slope'(params - start) of params (n, D), above it within so many standard errors)."""
-        ends = (params - start) @ self.slope
-        rounding = self.few * ((np.abs(params) + np.abs(start)) @ np.abs(self.slope))
-        length = self.problem.whole.dual(self.c[None]) + self.problem.whole.units @ self.doubts
-        return ends, UP * (ends + rounding + errors * length)
+    def above(self, start: np.ndarray, params: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """Above slope'(params - start) within so many standard errors of params (n, D)."""
+        rounding = self.tiny * ((np.abs(params) + np.abs(start)) @ np.abs(self.slope))
+        return UP * ((params - start) @ self.slope + rounding + errors * self.length)
 
     def bound(self, start: np.ndarray, most: float) -> float:
         """Above slope'(params - start) of all sets; `most`, or not far above, if that is proved."""
         params = self.fit.params[None]
-        ahead = self.ends(start, params, self.problem.inward(params)[1])[1][0]
-        ahead += norms(self.b.T) @ self.doubts * self.radius
-        ahead += self.few * norms(np.abs(self.b) @ np.abs(self.c)) * self.radius
-        high = float(UP * norms(self.b @ self.c) * self.radius)
+        ahead = self.above(start, params, self.problem.inward(params)[1])[0]
+        ahead += self.blur * self.radius
+        high = self.length * self.radius
         low = min(max(most - ahead, 1e-6 * high), high)
-        if self.excludes(low):
-            high = low
+        high = low if self.excludes(low) else high
         while high - low > 4e-4 * low:
             middle = np.sqrt(low * high)
             low, high = (low, middle) if self.excludes(middle) else (middle, high)
         return float(UP * (ahead + high))
 
     def singles(self, start: np.ndarray, most: float) -> tuple:
-        """(above slope'(params - start) without one row more, a set that does most, what)."""
-        folds = leave_one_out(len(self.rows), self.rows)
-        certificate = certify(newton_step(self.fit, folds))
-        ends, tops = self.ends(start, certificate.result.params, certificate.theta_errors)
-        ends[:] = -np.inf
-        if (doubtful := np.flatnonzero(~(tops <= most))).size:
-            refits = certify(exact(self.fit, folds[doubtful]), complete=True, sharp=True)
-            refitted = self.ends(start, refits.result.params, refits.theta_errors)
-            ends[doubtful], tops[doubtful] = refitted
-        site = np.argmax(ends)
-        return tops.max(), folds[site], ends[site]
+        """(above slope'(params - start) without one row more, or `most`; a row; what it does)."""
+        folds = leave_one_out(len(self.free), self.free)
+        steps = certify(newton_step(self.fit, folds))
+        tops = self.above(start, steps.result.params, steps.theta_errors)
+        doubtful = np.flatnonzero(~(tops <= most))
+        if not doubtful.size:
+            return most, None, -np.inf
+        refits = certify(exact(self.fit, folds[doubtful]), complete=True, sharp=True)
+        ends = (refits.result.params - start) @ self.slope
+        tops = self.above(start, refits.result.params, refits.theta_errors)
+        return max(most, tops.max()), folds[doubtful[np.argmax(ends)]], ends.max()
 
     def split(self, count: int) -> list:
         """The sets without the most dangerous rows, and those with each first one (step 7)."""
-        model, rows = self.fit.model, self.rows.copy()
+        rows, weights = self.free.copy(), self.fit.model.sample_weight
+        bent = np.minimum(self.start.curvature * self.lengths**2, 0.95)
+        danger = rows * (self.start.slope * self.lengths) ** 2 / (1.0 - bent)
         families = []
-        for row in self.dangerous[: min(count, int(self.free.sum()))]:
+        for row in np.argsort(-danger)[: min(count, rows.sum())]:
             rows[row] = False
-            weights = model.sample_weight.copy()
-            weights[row] = 0.0
-            without = fit_model(replace(model, sample_weight=weights), self.fit.params)
+            others = replace(self.fit.model, sample_weight=weights * (np.arange(len(rows)) != row))
+            without = fit_model(others, self.fit.params)
             families.append(_Family(without, self.slope, rows.copy(), self.k - 1))
         families.append(_Family(self.fit, self.slope, rows, self.k))
-        return [family for family in families if family.k]
+        return [(family, 2 * count) for family in families if family.k]
 
 
 @np.errstate(all="ignore")
-def proved(
-    fit: Any, slope: np.ndarray, k: int, least: float
-) -> tuple[float, np.ndarray | None, float]:
+def proved(fit: Any, slope: np.ndarray, k: int, least: float) -> tuple[float, Any, float]:
     """(above what dropping any k rows adds to slope'params, or inf; a set that adds more, what).
 
-    slope (D,); least: what some set is found to add, which the bound is close to if it can be. A
-    family of sets of which nothing is proved is split. The set is None where none was found.
-    Raises NotCertified for other models than logistic and Poisson regressions.
+    slope (D,); least: what some set is found to add, which the bound is close to if it can be. The
+    set is None where none was found. Raises NotCertified for models that `check_family` refuses.
     """
-    regression(fit)
-    best: np.ndarray | None = None
-    most, effect = max(least, 0.0), least
+    check_family(fit)
+    best, most, effect = None, max(least, 0.0), least
     families = [(_Family(fit, slope, fit.model.observed, k), FIRST)]
     for _ in range(FAMILIES):
         family, count = families.pop()
@@ -230,28 +255,23 @@ def proved(
         if np.isfinite(family.radius):
             most = max(most, family.bound(fit.params, most))
         else:
-            bound, row, end = family.singles(fit.params, most)
-            most = max(most, bound)
+            most, row, end = family.singles(fit.params, most)
             if end > effect:
                 dropped = np.flatnonzero(fit.model.observed & ~family.fit.model.observed)
                 best, effect = np.append(dropped, row), end
-            if family.k > 1:
-                families += [(each, 2 * count) for each in family.split(count)]
+            families += family.split(count) if family.k > 1 else []
         if not families:
             return float(most), best, float(effect)
     return np.inf, best, effect
 
 
-def regression(fit: Any) -> Regression:
-    """The problem of a model whose subsets can be bounded. Raises NotCertified for others."""
-    model = fit.model
-    name = model.family.name if type(model) is GLM else type(model).__name__
-    if name in ("logistic", "poisson", "poisson rate") and not model.site_penalty:
-        return Regression(fit)
-    if type(model) is GLM and model.site_penalty:
-        name = f"site_penalty = {model.site_penalty:g}"
-    remedy = "leave certify out, and read `exact`, which bounds it from below"
-    if name == "gaussian":
-        remedy = "of least squares, bounds are those of Rubinstein and Hopkins (2025); or " + remedy
-    kinds = "logistic and Poisson GLMs without site_penalty"
-    raise NotCertified(f"{name}: what any k rows can do is proved for {kinds}: {remedy}")
+def check_family(fit: Any) -> None:
+    """Raise NotCertified for a model of whose subsets nothing can be proved."""
+    name = fit.model.family.name if type(fit.model) is GLM else type(fit.model).__name__
+    if site_penalty := getattr(fit.model, "site_penalty", 0.0):
+        name = f"site_penalty = {site_penalty:g}"
+    if name not in ("logistic", "poisson", "poisson rate"):
+        more = "; of gaussian ones see Rubinstein and Hopkins (2025)" * (name == "gaussian")
+        remedy = "leave certify out, and read `exact`, which bounds it from below"
+        kinds = f"logistic and Poisson GLMs without site_penalty{more}"
+        raise NotCertified(f"{name}: what any k rows can do is proved for {kinds}: {remedy}")

@@ -30,7 +30,7 @@ from ..methods.ladder import newton_step
 from ..results import AFit
 from ..solvers.newton import newton
 from ..trials import NoFiniteOptimum
-from .any_k import proved, regression
+from .any_k import check_family, proved
 from .certify.verified import NotCertified
 
 NUDGE = 1e-3  # standard errors of phi, over which its gradient must agree with differences
@@ -185,7 +185,7 @@ def robustness_interval(
 
 def _check_provable(fit, phi, value, slope, k, n_observed):
     """Raise for a model, a phi or a k of which no bound over all sets is known."""
-    regression(fit)
+    check_family(fit)
     n_params = len(fit.params)
     if k >= n_observed - n_params:
         many = f"{n_observed} observed rows less {n_params} params"
