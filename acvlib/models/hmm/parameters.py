@@ -281,8 +281,8 @@ def _check_states(tables, n_states):
     """Raise ValueError where rows of states have other names, or numbers in another order."""
     indices = [[*index] for index in map(index_of, tables) if index is not None]
     named = [index[-n_states:] for index in indices if index != [*range(len(index))]]
-    numbers = [*range(n_states)]
     for names in named:
+        numbers = [*range(len(names))]
         wanted = numbers if {*names} == {*numbers} else named[0]
         if names != wanted:
             raise ValueError(f"rows are of states {names}, and not {wanted}: sort them alike")
