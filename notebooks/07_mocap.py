@@ -304,12 +304,12 @@ found |= {"ns_infeasible": cost.newton_step / cost.exact}
 found |= {"ns_matrices": n_train * cost.D * cost.gradient / cost.exact}
 ledger.record_table("ghosh.fig6", pd.Series(found), data)
 ledger.record("ghosh.fig6.ij_in_gradients", cost[ij] / cost.gradient, data, cost[ij])
+
+# %% tags=["remove-cell"]
 first = studied["AR(1)"].fitted.fit
 part = acv.folds.leave_one_out(first.model)[: 20 if paper else 4]
-for ending, method in {
-    "parallel": acv.exact,
-    "parallel_ij": acv.infinitesimal_jackknife,
-}.items():
+rungs = {"parallel": acv.exact, "parallel_ij": acv.infinitesimal_jackknife}
+for ending, method in rungs.items():
     spent = {1: [], 2: []}
     for workers in [1, 2] * 3:
         with parallel_config(n_jobs=workers):
