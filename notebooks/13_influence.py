@@ -150,9 +150,9 @@ around.replace(-1, "missing")
 #    losses are logistic.
 # 1. *The ball.* Multiply by $\delta$. Slopes rise by chords, $a_m w_m a_m + a_m D_m = \kappa_m a_m^2$; let $0 \le c_m \le \kappa_m$ in both
 #    intervals, and $\kappa$ be below the eigenvalues of $H - \sum_m (w_m - c_m) u_m u_m^\top$. Then
-#    $\kappa \rho^2 \le \nu\rho + \sum_S [t a_m e_m(\eta_m + a_m) - (\kappa_m - c_m) a_m^2]$, linear in $t$: at $t = 1$ a term is
-#    $a_m e_m(\eta_m) + c_m a_m^2$, largest at an end, at $t = 0$ it is at most $0$. By step 3 such a $c_m$ is $w_m$ less the most
-#    that $D_m / a$ falls.
+#    $\kappa \rho^2 \le \nu\rho + \sum_S p_m$, where $p_m = t a_m e_m(\eta_m + a_m)$ $- (\kappa_m - c_m) a_m^2$ is linear in $t$: at
+#    $t = 1$ it is $a_m e_m(\eta_m) + c_m a_m^2$, largest at an end, at $t = 0$ it is at most $0$. By step 3 such a $c_m$ is $w_m$
+#    less the most that $D_m / a$ falls.
 # 1. *The barrier.* Steps 2 and 4 map a region to intervals and a radius that its path points satisfy. If all of these are
 #    strictly within the region's own, a path point in it is inside it: the times at which the path is in the region are
 #    closed and open, and one of them is the start, $\delta = 0$. No path leaves. The map may then be repeated, to shrink it.
