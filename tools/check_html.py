@@ -62,6 +62,9 @@ def faults(driver, site, page, axe):
     """Open one page; what is wrong with it, one sentence each."""
     driver.set_window_size(SIZES["wide"][0], 1000)
     driver.get(site + page)
+    for _ in range(2):  # another job can delay a paint
+        if of_page(driver, "paint") > LONGEST:
+            driver.refresh()
     asked = requests(driver)
     found = [
         *(f"asks for {url}" for url in asked if not url.startswith((site, "data:", "blob:"))),
@@ -69,9 +72,6 @@ def faults(driver, site, page, axe):
         *(f"leads nowhere: {link}" for link in of_page(driver, "links") if leads_nowhere(link)),
         *(f"a formula is not typeset: {text}" for text in of_page(driver, "rawMath")),
     ]
-    for _ in range(2):  # another job can delay a paint
-        if of_page(driver, "paint") > LONGEST:
-            driver.refresh()
     if (paint := of_page(driver, "paint")) > LONGEST:
         found.append(f"first paint after {paint:.0f} ms")
     files = {path_of(url) for url in asked if url.startswith("file:")}
@@ -142,10 +142,10 @@ def axe_script():
 
 def main(folder):
     folder = Path(folder).resolve()
-    pages = sorted({path.name for path in folder.glob("*.html")} - {"404.html"})  # for servers
-    site = f"{folder.as_uri()}/"
-    script = axe_script()
+    site, names = f"{folder.as_uri()}/", {path.name for path in folder.glob("*.html")}
+    pages = sorted(names - {"404.html"})  # which a server alone shows: its addresses are absolute
     with browser() as driver:
+        script = axe_script()
         results = {page: faults(driver, site, page, script) for page in pages}
         for figure in sorted(folder.glob("_images/*.svg")):
             driver.get(figure.as_uri())
