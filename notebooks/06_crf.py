@@ -56,8 +56,8 @@ print(*texts.values(), sep="\n")
 # ## The network
 # Appendix L.2 of the paper: characters through a convolution with {given}`30` filters, two bidirectional LSTM layers of
 # {given}`50`, variational dropout of {given}`0.25`, Adam, batches of {given}`31` sentences, early stopping on the validation
-# loss. In one thing our network is another: the paper starts from pretrained word vectors (GloVe, {given}`300` numbers a
-# word). We learn embeddings of {given}`100` numbers from scratch, so that nothing has to be downloaded.
+# loss. Our network differs in one thing. The paper starts from pretrained word vectors (GloVe, {given}`300` numbers a
+# word); we learn embeddings of {given}`100` numbers from scratch, so that nothing has to be downloaded.
 #
 # The scores that training ends with are kept, and the rest of this chapter starts from them. At quick scale the network is
 # a tiny one.
@@ -72,7 +72,7 @@ training = (
 emissions = {name: neural.encoded(text, training) for name, text in texts.items()}
 
 # %% [markdown]
-# Entities on the test set, counted by `seqeval`: one is found when its type and both its ends are right.
+# Entities on the test set, counted by `seqeval`: an entity is recognised when its type and both its ends are right.
 
 # %%
 models = {
@@ -93,7 +93,7 @@ ledger.record("ghosh.fig2.conll.f1", f1, texts["conll"])
 
 # %% [markdown]
 # {cite:t}`mahovy2016` report an F1 of {given}`0.808` on CoNLL-2003 for a network of this kind with random initial
-# embeddings, and {given}`0.912` with GloVe. The paper does not report its own; ours is {value}`ghosh.fig2.conll.f1`.
+# embeddings, and {given}`0.912` with GloVe. The paper reports none; ours is {value}`ghosh.fig2.conll.f1`.
 #
 # ## The layer alone
 # With the scores fixed, $-\log p(z \mid x; \theta)$ is convex in $\theta$. It has no minimum without help: adding a constant
@@ -155,8 +155,8 @@ figures.save(fig, "crf_scatter", texts["conll"])
 # ```{figure} figures/crf_scatter.svg
 # :name: fig-crf-scatter
 # :alt: Eight scatter plots near the diagonal; the first epoch's points scatter most, the last epoch's lie on the line.
-# Figure 2 of the paper, with WNUT-17 below. One point a left-out sentence, those of the first set. Look at how far the points
-# of epoch 1 stray, and how the cloud closes on the diagonal as training goes on. {verdict}`ghosh.fig2`
+# Figure 2 of the paper, with WNUT-17 below. One point a left-out sentence, those of the first set. Look at how far the points of
+# epoch 1 stray, and how the cloud closes on the diagonal. Doing nothing gives the same picture (table below). {verdict}`ghosh.fig2`
 # ```
 
 # %%
@@ -181,8 +181,8 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # {value}`ghosh.fig2.conll.epoch1.moves` after one epoch, and by {value}`ghosh.fig2.conll.epoch60.moves` after 60, with the
 # change that exact CV makes from the optimum ({value}`ghosh.fig2.wnut.epoch1.moves` and
 # {value}`ghosh.fig2.wnut.epoch60.moves` on WNUT-17). But early on it is small beside the distance to the optimum, which all folds
-# share and the IJ keeps. The two have opposite signs even: an unfinished layer tends to give the true labels too little
-# probability, and a sentence that is left in gives its own labels too much. To take away the second error alone gains nothing.
+# share and the IJ keeps. The two even have opposite signs: an unfinished layer tends to give the true labels too little
+# probability, and a sentence that is left in gives its labels too much. To take away the second error alone gains nothing.
 #
 # Which sentences are left out matters: after one epoch the middle eight tenths of the sets' correlations lie between
 # {value}`ghosh.fig2.conll.epoch1 low | .3f` and {value}`ghosh.fig2.conll.epoch1 high | .3f`. The learning rate of the layer matters
@@ -191,9 +191,9 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # points lie closer to the diagonal, and say as little about the IJ.
 #
 # The frozen step, $\theta^{(s)} - H^{-1} \nabla F(\theta^{(s)}, w_o)$, has the same price and takes the *whole* gradient, so it
-# also makes the step that training has not made yet. That is a Newton step without a safeguard. Near the optimum
-# it is nearer than the IJ; far away it can overshoot, most of all along transitions that hardly ever occur, where
-# the Hessian is nearly the ridge alone. One gradient of the fold's objective tells: `acv.check_result` evaluates it.
+# also makes the step that training has not made yet. That is a Newton step without a safeguard. Near the optimum it is nearer
+# than the IJ; far away it can overshoot, as after the first epochs on CoNLL-2003, most of all along transitions that hardly
+# ever occur, where the Hessian is nearly the ridge alone. The gradient of the fold's objective tells: `acv.check_result` takes it.
 #
 # To see what the IJ is for, take away what all rungs share. At the optimum itself:
 
@@ -267,8 +267,8 @@ for epoch in (1, 60):
     crf_epochs.record(f"{fig2}.mean_ridge.epoch{epoch}", mean_ridge.loc[epoch], conll)
 
 # %% [markdown]
-# After 60 epochs the ratio of errors is {value}`ghosh.fig2.conll.mean_ridge.epoch60.gain` under this reading, and
-# {value}`ghosh.fig2.conll.epoch60.gain` under the other.
+# It does. After 60 epochs the IJ's error is {value}`ghosh.fig2.conll.mean_ridge.epoch60.gain` of that of doing nothing under this
+# reading (in a tenth of the sets above {value}`ghosh.fig2.conll.mean_ridge.epoch60.gain high`), and {value}`ghosh.fig2.conll.epoch60.gain` under the other.
 #
 # ## Figure 5: error against training time and gradient norm
 # **The paper's claim.** The mean absolute error of the held-out probabilities falls as training goes on, and its growth away
@@ -288,7 +288,7 @@ figures.save(fig, "crf_errors", texts["conll"])
 # %% [markdown]
 # ```{figure} figures/crf_errors.svg
 # :name: fig-crf-errors
-# :alt: Two panels with three curves each; jackknife and baseline fall together, the frozen step lies apart.
+# :alt: Two panels with three curves each; jackknife and baseline fall together and part late; the frozen step starts above them and ends lowest.
 # Figure 5 of the paper, CoNLL-2003: mean absolute error of $p(z_n \mid x_n)$ over folds, median over sets, against the time
 # that the optimiser took and against $\lVert\nabla F(\theta^{(s)})\rVert$. Look at how long the jackknife runs along the
 # baseline: it separates in the last epochs only. {verdict}`ghosh.fig5`
@@ -315,7 +315,7 @@ for name, tables in decays.items():
     ledger.record_table(fig5, at, text, base, {"rank": "rank_correlation"})
 
 # %% [markdown]
-# The claim holds, and so it does for doing nothing. The rank correlation of error and gradient norm over the epochs is
+# The claim holds, and it holds for doing nothing as well. The rank correlation of error and gradient norm over the epochs is
 # {value}`ghosh.fig5.conll.rank_correlation` for the IJ and {value}`ghosh.fig5.conll.rank_correlation baseline` for doing nothing
 # on CoNLL-2003; on WNUT-17 {value}`ghosh.fig5.wnut.rank_correlation` and {value}`ghosh.fig5.wnut.rank_correlation baseline`.
 # What falls is the distance that all rungs share.
@@ -333,12 +333,13 @@ for name, tables in decays.items():
 #
 # $$ C = L_p + \frac{L_p L_g}{\lambda_{\min}} + L_p L_{H^{-1}} \frac{1}{|O|} \sum_{o} \lVert g_o(\hat\theta) \rVert. $$ (eq-crf-prop2)
 #
-# $L_p$, $L_g$ and $L_{H^{-1}}$ are Lipschitz constants of the folds' losses, of the columns $g$ of $J$ and of the inverse
-# Hessian; $\lambda_{\min}$ is the least curvature. We take the smallest constants that the proof can live with, those on the
-# way from $\hat\theta$ to $\theta^{(s)}$. (For a fold of several sites $L_g$ must be that of their sum; as printed, a
-# factor $|o|$ is missing.) The statement holds in any linear coordinates, so we give it in two: the parameters as
-# they are, and standard errors. The traffic model is fitted by L-BFGS and treated in the same way. Medians over draws, of
-# sentences here and of ten blocks there:
+# In words: the loss changes at most $L_p$ times as far as the parameters, and these are off by the distance itself and by what
+# the fold's step errs when it starts there. $L_p$, $L_g$ and $L_{H^{-1}}$ are Lipschitz constants of the folds' losses, of the columns
+# $g$ of $J$ and of the inverse Hessian; $\lambda_{\min}$ is the least curvature. We take the smallest constants that the proof can
+# live with, those on the way from $\hat\theta$ to $\theta^{(s)}$. (For a fold of several sites $L_g$ must be that of their sum; as
+# printed, a factor $|o|$ is missing.) The statement holds in any linear coordinates; we give two, the parameters as they are and
+# standard errors (*se*). The traffic model, fitted by L-BFGS, is treated in the same way. *error* is the IJ's, *none error* that
+# of doing nothing. Medians over draws, of sentences here and of ten blocks there:
 
 # %% tags=["hide-input"]
 bounds = {
@@ -382,16 +383,16 @@ figures.save(fig, "crf_bound", texts["conll"])
 # ```{figure} figures/crf_bound.svg
 # :name: fig-crf-bound
 # :alt: Two panels; the error lies below both bounds, far below them away from the optimum; the bound in standard errors is the lower one.
-# Proposition 2 at iterates of the optimiser: the error of the mean held-out loss, and its bound in two coordinate systems,
-# medians over draws. Look at the distance between error and bounds, and at which bound is the lower. Traffic is one series
+# Proposition 2 at iterates of the optimiser: the IJ's error of the mean held-out loss, and its bound in two coordinate
+# systems, medians over draws. Look at the distance between error and bounds, and at which bound is the lower. Traffic is one series
 # (Proposition 2), the sentences are many (Proposition 4). {verdict}`ghosh.prop2` {verdict}`ghosh.prop4`
 # ```
 #
 # The bound holds. For the CRF layer in the parameters' own coordinates it says nothing: $\lambda_{\min}$ is the ridge, and the
 # bound is {value}`ghosh.prop4.tightness | .1e` times the error in the median, {value}`ghosh.prop4.tightness_se | .1e`
-# times in standard errors. Doing nothing stays below it as well. For the traffic model the bound is
-# {value}`ghosh.prop2.tightness` and {value}`ghosh.prop2.tightness_se` times the error. There it can tell the IJ
-# from doing nothing, near the optimum only: at the iterate nearest to it, the error of doing nothing is
+# times in standard errors. Doing nothing stays below it as well, and far from the optimum errs even less than the IJ. For the
+# traffic model the bound is {value}`ghosh.prop2.tightness` and {value}`ghosh.prop2.tightness_se` times the error. There it tells the
+# IJ from doing nothing, but near the optimum only: at the nearest iterate the error of doing nothing is
 # {value}`ghosh.prop2.nearest.none_over_bound` times the bound.
 #
 # **Does C settle?** The paper expects $C$ to approach a constant as the series grows. Curvature grows with $T$, so that the
@@ -413,8 +414,8 @@ pd.concat(constants).groupby(level=0).median().round(1)
 
 # %% [markdown]
 # With ten sites a fold the excess falls as $T$ to the power {value}`ghosh.prop2.growth.ten | .2f`. With a fiftieth of the
-# series a fold $L_p$ itself grows, as $T$ to the power {value}`ghosh.prop2.growth.share | .2f`: the loss of a fold is then a sum over
-# more and more sites. {verdict}`ghosh.prop2.growth.ten`
+# series a fold $L_p$ itself grows, as $T$ to the power {value}`ghosh.prop2.growth.share | .2f`, and $C$ with it: the loss of a fold is
+# then a sum over more and more sites. {verdict}`ghosh.prop2.growth.ten`
 
 # %% tags=["remove-cell"]
 for name, at in (("conll", conll), ("traffic", data)):
@@ -442,19 +443,19 @@ ledger.record_draws("ghosh.prop2.nearest.none_over_bound", nearest, data)
 within = {name: hidden_labels.within(s.model, s.full) for name, s in studies.items()}
 
 # %% [markdown]
-# **The paper's step** is the IJ, $-H^{-1} J (w_o - 1)$ with $J$ the derivatives in the weights at 1. It hangs on the way from
-# known to hidden. Equation 13 goes there on a straight line: $w_t$ [known] $+ (1 - w_t)$ [summed out]. With
+# **The paper's step** is the IJ, $-H^{-1} J (w_o - 1)$ with $J$ the derivatives in the weights at 1. It depends on the path from
+# known to hidden. Equation 13 takes a straight line: $w_t$ [known] $+ (1 - w_t)$ [summed out]. With
 # $p = p(z_t \mid x, \text{all other labels})$, the column of $J$ for a label is then the gradient of $-\log p$: what leaving
-# the label out takes away, and what one frozen step takes away. Our scheme `hide_labels` goes another way between the same two
-# ends. It lets wrong labels in by a factor $1 - w_t$ within the sum. The derivative at 1 is there the *odds* against the label,
+# the label out takes away, and what one frozen step takes away. Our scheme `hide_labels` takes another path between the same
+# two ends. It lets wrong labels in by a factor $1 - w_t$ within the sum. Its derivative at 1 is the *odds* against the label,
 # $(1 - p)/p$, where hiding it costs $-\log p$, and the step is $1/p$ times as long:
 #
 # $$ \text{IJ step, factors} = \frac{1}{p}\; \text{IJ step, linear} = \frac{1}{p}\; \text{frozen step}. $$ (eq-crf-one-label)
 #
 # (We leave out the factor of $1 - 1/n$, $n$ the number of words, by which the frozen step scales $H$.) For easy words the two
-# agree; for a label that the model finds surprising the way by factors overshoots. An IJ is no better than its path.
-# Twenty draws of labels, each label a fold, and refitted to a decrement of $10^{-8}$, as most labels move the fit by less than
-# the usual $10^{-6}$ standard errors:
+# agree; for a label that surprises the model the path by factors overshoots. An IJ is no better than its path. Twenty draws of
+# labels, each label a fold, refitted to a decrement of $10^{-8}$, as most labels move the fit by less than the usual $10^{-6}$
+# standard errors. In the tables *linear* is the paper's step, *infinitesimal jackknife* ours by factors:
 
 # %%
 n_labels = 100 if paper else 50
@@ -481,8 +482,8 @@ figures.save(fig, "crf_hidden", texts["conll"])
 # :name: fig-crf-hidden
 # :alt: Two scatter plots; on the right of each, where labels are surprising, the jackknife by factors rises above the baseline.
 # One label a fold: the error of each step's parameters against the label's exact held-out loss. Look to the right, at
-# surprising labels: the jackknife by factors crosses the baseline and ends above it, the linear one stays below, but for single
-# labels. Where errors are level on the left, they are what the optimum itself lacks.
+# surprising labels: the jackknife by factors (blue) crosses the baseline and ends above it; the paper's, with linear weights
+# (purple), stays below, but for single labels. Errors that are level on the left are what the optimum itself lacks.
 # {verdict}`ghosh.alg4` {verdict}`beyond.hidden_labels`
 # ```
 #
@@ -492,9 +493,9 @@ figures.save(fig, "crf_hidden", texts["conll"])
 # {value}`ghosh.alg4.conll.loss.linear_over_none` in the median draw on CoNLL-2003 and
 # {value}`ghosh.alg4.wnut.loss.linear_over_none` on WNUT-17; by factors, {value}`beyond.hidden_labels.conll.loss.ij_over_none` and
 # {value}`beyond.hidden_labels.wnut.loss.ij_over_none`. In the table, which pools all draws, a single label can outweigh the
-# others: one that was all that kept a transition from becoming impossible. No single step follows that refit.
+# others: a label that alone kept a transition from becoming impossible. No single step follows that refit.
 #
-# Hiding a tenth of all labels at once, random folds:
+# Hiding a tenth of all labels at once, random folds. (With labels summed out $F$ is not convex: hence the warnings.)
 
 # %%
 n_tenths, tenths = 20 if paper else 3, {}
@@ -508,17 +509,17 @@ pd.concat(moves).round(3)
 # A row is a fold: its exact loss, how far the refit moves, and how far each step's parameters stay from the refit's, in standard
 # errors. Algorithm 4 leaves {value}`ghosh.alg4.conll.percent10.linear_over_none` of the error of doing nothing on CoNLL-2003
 # ({value}`ghosh.alg4.conll.percent10.linear_over_none low` to {value}`ghosh.alg4.conll.percent10.linear_over_none high`), and
-# {value}`ghosh.alg4.wnut.percent10.linear_over_none` on WNUT-17: an approximation, if a rough one. On the way by factors the
+# {value}`ghosh.alg4.wnut.percent10.linear_over_none` on WNUT-17: an approximation, if a rough one. On the path by factors the
 # jackknife is {value}`beyond.hidden_labels.conll.percent10.ij_over_none` and
 # {value}`beyond.hidden_labels.wnut.percent10.ij_over_none` times as wrong as doing nothing: among a fixed share of all labels
-# there are always some that the model finds next to impossible, and their odds make the step. That is our path's fault, not the
-# paper's, as an earlier edition of this page had it.
+# there are always some that the model thinks next to impossible, and their odds make the step. The fault is our path's; an
+# earlier edition of this page blamed the paper's.
 #
 # The frozen step's errors are {value}`beyond.hidden_labels.conll.percent10.frozen_over_none` and, on WNUT-17,
 # {value}`beyond.hidden_labels.wnut.percent10.frozen_over_none` of those of doing nothing. Look for rows that move by many
 # standard errors: the labels hidden there were all that kept some transition from becoming impossible, or certain. WNUT-17 has
-# transitions that occur only once. Without it the refit runs on until the ridge stops it. No single step follows that, and the
-# frozen step, and the Newton step as well, are then hardly better than doing nothing.
+# transitions that occur only once. Without such a label the refit runs on until the ridge stops it. No single step follows
+# that: the frozen step and the Newton step are then hardly better than doing nothing.
 
 # %% tags=["remove-cell"]
 kinds = {"": "theta", "worst.": "worst", "loss.": "loss"}
@@ -551,7 +552,7 @@ for name, text in texts.items():
 #   costs {value}`ghosh.fig2.exact_over_ij` times the IJ, {value}`ghosh.fig2.exact_over_ij seconds | .2g` seconds here.
 # - If you must start from an inexact optimum, *the frozen step* makes up for part of it: after 60 epochs its parameters are
 #   {value}`beyond.ladder.crf.epoch60.frozen_newton` standard errors from the refit's, those of the IJ
-#   {value}`beyond.ladder.crf.epoch60.infinitesimal_jackknife`. Check the result.
+#   {value}`beyond.ladder.crf.epoch60.infinitesimal_jackknife`, as far as those of doing nothing. Check the result.
 # - To hide single labels within sentences, the paper's Algorithm 4 works, with weights that are linear as printed. One frozen
 #   step takes the same move without any path; refit exactly the folds that the check flags. With a tenth of the labels hidden
 #   no step is to be relied on, least of all in a small set of sentences.

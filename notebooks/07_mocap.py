@@ -63,7 +63,7 @@ fitted = mocap_fits.fit_all(
 # **What is a parameter.** The paper's $D$ counts $B$ and $b$ alone. So the initial and transition probabilities are
 # estimated first, with everything else, by EM from K-means and random restarts, and then held.
 # **What the paper leaves open.** It names no prior for $\sigma^2$ and no value. Here $\sigma^2 = 1$, the variance of a
-# channel. What changes if it is estimated, is shown below. $B_k^1$ has the prior $\mathcal{MN}(I, I, I)$ of the paper; for
+# channel. What changes if it is estimated is shown below. $B_k^1$ has the prior $\mathcal{MN}(I, I, I)$ of the paper; for
 # further lags we take the mean 0, because with a mean of $I$ each, a model of order $p$ would expect $x_t$ near $p\, x_{t-1}$.
 # All orders predict the same frames, from the sixth on, so that their losses can be compared.
 #
@@ -93,16 +93,16 @@ figures.save(fig, "mocap_scatter", data=data)
 # %% [markdown]
 # ```{figure} figures/mocap_scatter.svg
 # :name: fig-mocap-scatter
-# :alt: Panels of dots along dashed diagonals; in most panels the colours lie upon each other.
+# :alt: Panels of dots along dashed diagonals; in most the colours lie upon each other; under NAR(1) many Newton steps lie far above.
 # Figure 6, middle row. One dot a left-out recording: its loss $-\ln p(x_n \mid \theta)$ by a rung against that by the exact
-# refit. On the dashed line a rung is right. Grey dots made no adjustment, and are what approximations have to beat.
-# Newton steps do not set the scale: where the fold's own Hessian is indefinite they may be beyond the picture. {verdict}`ghosh.fig6`
+# refit. On the dashed line a rung is right. Grey dots made no adjustment, and are what approximations have to beat. Newton
+# steps (green) do not set the scale: where the Hessian of a fold is indefinite they may be beyond the picture. {verdict}`ghosh.fig6`
 # ```
 #
 # A scatter of losses flatters. Most of the spread is between recordings, and every method shares it: even grey dots lie on
 # the line. So the table compares each rung with doing nothing. *gap*: the distance of its mean loss from the exact one, in
-# standard errors of the exact mean, as the paper's error bars show it. *parameter error (SE)*: how far its parameters are from the refit's,
-# in standard errors, the median over folds. *share*: that error over the error of doing nothing. *differences*: the
+# standard errors of cross-validation itself, the paper's error bars. *parameter error (SE)*: how far its parameters are from the
+# refit's, in standard errors, the median over folds. *share*: that error over the error of doing nothing. *differences*: the
 # correlation over recordings of what it adds to the loss of doing nothing with what the refit adds. *indefinite*: the folds
 # that a Newton step marks.
 
@@ -115,9 +115,9 @@ one_split[shown].drop(["exact", "test"], level="rung").astype(float).round(3)
 # One recording can be all that a state is seen in. The exact refit then moves by many standard errors, further than any
 # quadratic holds, and a single step of either kind lands elsewhere.
 #
-# One split is one draw. So again and again, with other splits, each with its own starts of EM, for the first three orders:
-# the same recordings at 10 frames a second, the rate of the studies that the paper follows. In each draw the folds of a few
-# recordings are computed. Medians over the draws:
+# One split is one draw. So here are many splits, each with new starts of EM, for the first three orders: the same recordings at
+# 10 frames a second, the rate of the studies that the paper follows. In each draw the folds of a few recordings are computed.
+# Medians over the draws:
 
 # %%
 slow = datasets.load_or_simulate("mocap, 10 fps", slow_rng)
@@ -130,14 +130,14 @@ by_draw = drawn[shown].astype(float).groupby(["model", "rung"], sort=False)
 by_draw.median().drop(["exact", "test"], level="rung").round(3)
 
 # %% [markdown]
-# With a measure that has power: under AR(1) the IJ leaves {value}`ghosh.fig6.drawn.share.ar1 | .0%` of the parameter error of doing nothing,
+# Now by measures that have power: under AR(1) the IJ leaves {value}`ghosh.fig6.drawn.share.ar1 | .0%` of the parameter error of doing nothing,
 # and what it adds to the losses correlates by {value}`ghosh.fig6.drawn.differences.ar1 | .2f` with what refits add
 # ({value}`ghosh.fig6.drawn.differences.ar1 low | .2f` to {value}`ghosh.fig6.drawn.differences.ar1 high | .2f` over
-# {value}`ghosh.fig6.drawn.differences.ar1 draws` draws). The IJ's mean loss is {value}`ghosh.fig6.drawn.track.ar1 | .2f` standard
-# errors from that of the test recordings. The mean losses, which the paper compares, cannot tell: doing nothing is
-# {value}`ghosh.fig6.drawn.gap.ar1 baseline | .2f` standard errors from exact, the IJ {value}`ghosh.fig6.drawn.gap.ar1 | .2f`. The
-# frozen step is nearer to the refit than doing nothing in a share of {value}`beyond.ladder.mocap.frozen_beats_none | .2f` of the
-# folds, and nearer than the IJ in {value}`beyond.ladder.mocap.frozen_beats_ij | .2f`. A Newton step is nearer still: under AR(1)
+# {value}`ghosh.fig6.drawn.differences.ar1 draws` draws). The mean losses, which the paper compares, cannot tell: doing nothing is
+# {value}`ghosh.fig6.drawn.gap.ar1 baseline | .2f` standard errors of cross-validation from exact, the IJ {value}`ghosh.fig6.drawn.gap.ar1 | .2f`;
+# from the mean test loss {value}`ghosh.fig6.drawn.track.ar1 baseline | .2f` and {value}`ghosh.fig6.drawn.track.ar1 | .2f`. The
+# frozen step is nearer to the refit than doing nothing in {value}`beyond.ladder.mocap.frozen_beats_none | .0%` of the
+# folds, and nearer than the IJ in {value}`beyond.ladder.mocap.frozen_beats_ij | .0%`. A Newton step is nearer still: under AR(1)
 # its median parameter error is {value}`beyond.ladder.mocap.newton_step | .2g` standard errors, the IJ's
 # {value}`beyond.ladder.mocap.infinitesimal_jackknife | .2g`.
 
@@ -177,9 +177,9 @@ figures.save(fig, "mocap_losses", data=data)
 # %% [markdown]
 # ```{figure} figures/mocap_losses.svg
 # :name: fig-mocap-losses
-# :alt: For each model five marks with bars, nearly level within each model; AR(0) is far above the others.
-# Mean loss of a left-out recording, two standard errors. Lower is better. Compare the model that is lowest by each colour.
-# A mean of Newton steps may be beyond the edge. {verdict}`ghosh.fig6.same_choice`
+# :alt: For each model five marks with bars, nearly level within each model but for the Newton step of NAR(1); AR(0) is far above the others.
+# Mean loss of a left-out recording, two standard errors. Lower is better. From AR(1) on the bars overlap: the table of paired
+# differences below tells these models apart. A mean of Newton steps may be beyond the edge. {verdict}`ghosh.fig6.same_choice`
 # {verdict}`ghosh.fig6.ar0_over_ar1` {verdict}`ghosh.fig6.ar2_over_ar1` {verdict}`ghosh.fig6.nar1_over_ar1`
 # ```
 
@@ -188,12 +188,12 @@ exact_results = {name: result.rungs["exact"] for name, result in studied.items()
 acv.compare_models(exact_results).drop(columns="se_over").round(1)
 
 # %% [markdown]
-# The bars are wide because some recordings are hard for every model. `compare_models` takes differences recording by
+# Some recordings are hard for every model, so the bars are wide. `compare_models` takes differences recording by
 # recording: *dse* is the standard error of *elpd diff*, the distance from the best model. *p* is the effective number of
-# parameters, what leaving a recording out of the fit adds to its loss, summed. And here is how often each of the first three
-# orders is best, over the draws. The IJ, exact refits and the test recordings agree in a share of
-# {value}`ghosh.fig6.same_choice_drawn | .2f` of them, and doing nothing with these in
-# {value}`ghosh.fig6.same_choice_drawn baseline | .2f`: the orders differ by more than refits move, so that every rung finds the same.
+# parameters, what leaving a recording out of the fit adds to its loss, summed. The next table has how often each of the first
+# three orders is best, over the draws. The IJ, exact refits and the test recordings agree in
+# {value}`ghosh.fig6.same_choice_drawn | .0%` of them, and doing nothing agrees with these in
+# {value}`ghosh.fig6.same_choice_drawn baseline | .0%`: the orders differ by more than refits move.
 #
 # Every rung here, *exact* too, continues from the full fit, which has seen the recording that it leaves out, and the orders are
 # compared at equal numbers of states. To choose that number, too, refit from starts that have not seen the fold: how much
@@ -205,7 +205,7 @@ winners_by_draw[columns].apply(pd.Series.value_counts).fillna(0).astype(int)
 
 # %% [markdown]
 # The paper leaves open what $\sigma^2$ is, how many frames a second there are, and where its search for the optimum begins
-# (EM code for AR(0) and AR(1), BFGS without restarts for the others). The table has {value}`ghosh.fig6.readings` ways to read
+# (EM code for AR(0) and AR(1), BFGS for the others). The table has {value}`ghosh.fig6.readings` ways to read
 # it: $\sigma^2 = 1$ or estimated (a dash), frames a second, the number of states, the best of several EM runs or a single search
 # from a single start (L-BFGS, then Newton's method), and the split. Each row has the order of least loss by each rung and on the
 # test recordings, and the median parameter error under AR(1) of doing nothing and of the IJ.
@@ -221,10 +221,10 @@ read.drop(columns=["frozen_newton", "newton_step"]).round(2)
 
 # %% [markdown]
 # AR(0) is worse than AR(1), as in the paper: by {value}`ghosh.fig6.ar0_over_ar1 | .1f` standard errors of the paired difference
-# over the draws. But a second lag pays: AR(2) minus AR(1) is {value}`ghosh.fig6.ar2_over_ar1 | .1f` standard errors, and AR(1) is
-# best by exact leave-one-out in {value}`ghosh.fig6.ar1_best_readings` of the {value}`ghosh.fig6.readings` readings. Neighbouring
-# frames are alike, and a velocity takes two lags. NAR(1) is {value}`ghosh.fig6.nar1_over_ar1 | .2f` standard errors from AR(1),
-# comparable as in the paper.
+# (median draw; doing nothing says {value}`ghosh.fig6.ar0_over_ar1 baseline | .1f`). But a second lag pays: AR(2) minus AR(1) is
+# {value}`ghosh.fig6.ar2_over_ar1 | .1f` standard errors ({value}`ghosh.fig6.ar2_over_ar1 baseline | .1f`), and AR(1) is best by exact
+# leave-one-out in {value}`ghosh.fig6.ar1_best_readings` of the {value}`ghosh.fig6.readings` readings. A velocity takes two lags. NAR(1)
+# is {value}`ghosh.fig6.nar1_over_ar1 | .2f` standard errors of the mean loss from AR(1), comparable as in the paper.
 #
 # What $\sigma^2$ is decides how far a refit goes. Estimated, it is small, so that a few frames say more about a movement than
 # its prior does. A refit that has lost a movement's only recording then moves far: under AR(1), at 30 frames a second,
@@ -280,8 +280,8 @@ figures.save(fig, "mocap_seconds", data=data)
 # %% [markdown]
 # ```{figure} figures/mocap_seconds.svg
 # :name: fig-mocap-seconds
-# :alt: Groups of five bars on a logarithmic axis; exact refits of all folds are the highest.
-# Seconds for all folds, after the fit, and of one evaluation of $\ln p$ with its gradient. {verdict}`ghosh.fig6.speedup`
+# :alt: Five dotted lines of marks over the models on a logarithmic axis; exact refits of all folds are the highest.
+# Seconds for all folds, after the fit, and of one evaluation of $\ln p$ with its gradient (*gradient*). {verdict}`ghosh.fig6.speedup`
 # {verdict}`ghosh.fig6.ns_matrices`
 # ```
 #
@@ -290,9 +290,9 @@ figures.save(fig, "mocap_seconds", data=data)
 # $\ln p$ with its gradient. Its gain over exact refits is a factor of {value}`ghosh.fig6.speedup | .2g` or more, by model. All
 # fits and rungs of all models, every exact fold among them, took {value}`ghosh.fig6.minutes | .0f` minutes on one thread.
 #
-# Folds are independent of each other. On two workers the exact refits of the first recordings under AR(1) take
-# {value}`ghosh.fig6.parallel | .2g` times less than on one, beside what else ran on two cores, and the IJ
-# {value}`ghosh.fig6.parallel_ij | .2g` times. {verdict}`ghosh.fig6.parallel`
+# Folds are independent of each other. On two workers the exact refits of the first recordings under AR(1) are
+# {value}`ghosh.fig6.parallel | .2g` times as fast as on one, and the IJ {value}`ghosh.fig6.parallel_ij | .2g` times, on two cores
+# that did other work as well. {verdict}`ghosh.fig6.parallel`
 
 # %% tags=["remove-cell"]
 last = f"AR({max(orders)})"
@@ -321,8 +321,8 @@ for ending, method in rungs.items():
 # Figure 7: a recording of {given}`1,484` frames ({given}`40` a second), five states, Gaussian emissions: AR(0). A left-out frame loses
 # its own term. Its neighbours keep theirs, and where a later frame looks back at it, its value is still used: the likelihood
 # is conditional on the lags, in exact and approximate CV alike. For leaving out the future it makes no difference. Folds at
-# random first, then blocks, ten of each; and all of it again and again, from other starts of EM and with other folds. The
-# table has medians over the draws.
+# random (`iid`) and blocks (`contiguous`), ten of each, are drawn many times, with new starts of EM. The table has medians over
+# the draws.
 
 # %%
 recording = datasets.load_or_simulate("mocap, long", long_rng)
@@ -348,20 +348,20 @@ figures.save(fig, "mocap_within", data=recording)
 # %% [markdown]
 # ```{figure} figures/mocap_within.svg
 # :name: fig-mocap-within
-# :alt: Six panels of dots along dashed diagonals, three for random folds and three for blocks.
+# :alt: Six panels of dots along dashed diagonals, three for random folds and three for blocks; only the blocks of 10 % stray far.
 # Figure 7. One dot a left-out frame, over all folds of one draw: its loss by each rung against that by the exact refit. Look
-# at how far grey dots, without adjustment, stray from the line in the lower row; the table tells the other rungs apart.
-# {verdict}`ghosh.fig7`
+# at how far grey dots, without adjustment, stray from the line in the lower row. Among blocks of 10 % there may be one that no
+# single step follows: the Newton step goes too far, the others hardly leave the fit. {verdict}`ghosh.fig7`
 # ```
 #
 # Random folds are followed as in the paper: at 10 % the IJ's losses correlate with the exact ones by
 # {value}`ghosh.fig7.iid.10 | .5f`, but those of doing nothing do so by {value}`ghosh.fig7.iid.10 baseline | .5f`. The other
 # columns tell them apart: what the IJ adds to doing nothing correlates by {value}`ghosh.fig7.iid.10.differences | .3f` with
-# what the refit adds, and it leaves {value}`ghosh.fig7.iid.10.share | .0%` of the parameter error. Blocks are harder. At 10 %
-# these numbers are {value}`ghosh.fig7.contiguous.10.differences | .2f` and {value}`ghosh.fig7.contiguous.10.share | .0%`: one
-# block can be most of what a state was seen in. A Newton step is {value}`ghosh.fig7.contiguous.10.ns | .2f` standard errors
-# from the refit there, the IJ {value}`ghosh.fig7.contiguous.10.theta | .2f`, doing nothing
-# {value}`ghosh.fig7.contiguous.10.none | .2f`.
+# what the refit adds, and it leaves {value}`ghosh.fig7.iid.10.share | .0%` of the parameter error. Blocks are harder: at 10 % the
+# IJ's losses err {value}`ghosh.fig7.contiguous_to_iid | .0f` times as much as at random (doing nothing {value}`ghosh.fig7.contiguous_to_iid baseline | .0f` times), the
+# correlation falls to {value}`ghosh.fig7.contiguous.10.differences | .2f` (in a tenth of the draws below {value}`ghosh.fig7.contiguous.10.differences low | .2f`), and
+# {value}`ghosh.fig7.contiguous.10.share | .0%` is left: one block can be most of what a state was seen in. A Newton step ends {value}`ghosh.fig7.contiguous.10.ns | .2f`
+# standard errors from the refit, the IJ {value}`ghosh.fig7.contiguous.10.theta | .2f`, doing nothing {value}`ghosh.fig7.contiguous.10.none | .2f`.
 
 # %% tags=["remove-cell"]
 for scheme, percent in within:
@@ -410,11 +410,11 @@ figures.save(fig, "mocap_future", data=recording)
 # The table's parameter error of no adjustment is how far a refit moves. Under the Gaussian emissions it is
 # {value}`ghosh.fig8.gaussian.none | .1f` standard errors, and the IJ leaves {value}`ghosh.fig8.gaussian.share | .0%` of that; its
 # losses correlate by {value}`ghosh.fig8.gaussian | .4f` with the exact ones, those of doing nothing by
-# {value}`ghosh.fig8.gaussian baseline | .4f`. Under AR(1) it leaves {value}`ghosh.fig8.ar1.share | .0%`, with correlations of
-# {value}`ghosh.fig8.ar1 | .4f` and {value}`ghosh.fig8.ar1 baseline | .4f`. Under NAR(1) it is less accurate, as in the paper: it
-# leaves {value}`ghosh.fig8.nar1.share | .0%`, and errs {value}`ghosh.fig8.neural_to_ar1 | .2g` times as much in the losses as
-# under AR(1) over the same $T'$. A Newton step is no way out there. It ends {value}`ghosh.fig8.nar1.ns | .2g` standard errors from
-# the refit, where doing nothing is {value}`ghosh.fig8.nar1.none | .2g` away: the Hessian of the network is indefinite.
+# {value}`ghosh.fig8.gaussian baseline | .4f`; what it adds correlates by {value}`ghosh.fig8.gaussian.differences | .2f`. Under AR(1) it leaves
+# {value}`ghosh.fig8.ar1.share | .0%`, and these correlations are {value}`ghosh.fig8.ar1 | .4f`, {value}`ghosh.fig8.ar1 baseline | .4f` and {value}`ghosh.fig8.ar1.differences | .2f`. Under
+# NAR(1) it is less accurate, as in the paper: it leaves {value}`ghosh.fig8.nar1.share | .0%`, and its losses err
+# {value}`ghosh.fig8.neural_to_ar1 | .0f` times as much as under AR(1) over the same $T'$ (doing nothing {value}`ghosh.fig8.neural_to_ar1 baseline | .0f` times). A Newton step
+# ends {value}`ghosh.fig8.nar1.ns | .2g` standard errors from the refit there, doing nothing {value}`ghosh.fig8.nar1.none | .2g`: the network's Hessian is indefinite.
 
 # %% tags=["remove-cell"]
 settings = {"gaussian": "Gaussian", "ar1": "AR(1)", "nar1": "NAR(1), late"}
@@ -445,11 +445,11 @@ ledger.record("ghosh.fig8.estimated.ar1.none", row.theta[none], recording)
 # - *No adjustment*: its mean losses choose the order that exact refits choose wherever models differ by more than refits
 #   move. It does not tell what a recording adds, nor where the parameters go. Its parameter error says how far a refit moves: look at
 #   it first.
-# - *IJ*: where a refit moves by about a standard error or two, as with $\sigma^2 = 1$, it leaves a fraction of that, for the
-#   price of one solve a fold.
+# - *IJ*: with $\sigma^2 = 1$, for a Gaussian or an autoregression, it leaves a small part of a move of a few standard errors, for
+#   the price of one solve a fold. Of the network's it leaves most.
 # - *Frozen step*: it costs as much as the IJ here and is nearer in almost every fold, by little when one recording is left out.
-# - *Newton step*: nearer by far where the fold's own Hessian is definite, and hardly dearer than the IJ. Thousands of parameters
-#   do not rule it out. Where `indefinite` marks a fold, as for many folds of the network, it is not to be trusted.
-# - *Exact*: for the marked folds, for recordings that a state alone had used, and where $\sigma^2$ is estimated and refits go far.
+# - *Newton step*: nearer by far where the fold's Hessian is definite, and for autoregressions hardly dearer than the IJ. Thousands
+#   of parameters do not rule it out. Where `indefinite` marks a fold, as for many folds of the network, it is not to be trusted.
+# - *Exact*: for the marked folds, for a recording that alone showed a state, and where $\sigma^2$ is estimated and refits go far.
 # - Means of losses agree sooner than losses do, and losses sooner than parameters. Look at all three, and at the row that made
 #   no adjustment.

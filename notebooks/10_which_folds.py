@@ -23,8 +23,8 @@
 # The price is two gradients a fold. Where the second is still far from 0, the fold is followed further. Where rows of a
 # regression are left out one by one, most folds cost nothing: third derivatives of
 # the Gaussian, logistic and Poisson losses are at most as large as the second ones, and so the error of a short step has a
-# proved bound {cite:p}`bach2010`. Only folds whose bound is above the limit get a gradient. A fold is *unreliable* where its parameters are more than half a standard error from the refit's,
-# or its loss is more than half a standard deviation of the fold losses away.
+# proved bound {cite:p}`bach2010`. Only folds whose bound is above the limit get a gradient. A fold is *unreliable* where its
+# parameters are more than half a standard error from the refit's, or its loss more than half a standard deviation of the fold losses.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -44,9 +44,8 @@ rng = np.random.default_rng(seed)
 # ## Every chapter's models
 # Each problem is one of a chapter's models with data like the chapter's, small enough to refit every fold, and drawn anew
 # many times: simulated data are drawn, and of given data the folds or the rows. The number before a name is that of the
-# chapter's notebook. Some problems are easy,
-# and some are hard on purpose: regressions that are nearly separable, ridges close to zero, hidden states that overlap.
-# At quick scale every third problem is judged.
+# chapter's notebook. Some problems are easy, and some are hard on purpose: regressions that are nearly separable, ridges close
+# to zero, hidden states that overlap. At quick scale every third problem is judged.
 
 # %%
 n_draws, every = (20, 1) if paper else (3, 3)
@@ -57,7 +56,7 @@ judged = pd.concat(draws, names=["draw"])
 self_check.summary(judged, "chapter").round(3)
 
 # %% [markdown]
-# *far*: folds and methods whose exact refit is beyond the limit. *marked*: those that the check calls unreliable. *recall*:
+# *far*: folds of a method whose exact refit is beyond the limit. *marked*: those that the check calls unreliable. *recall*:
 # the share of the far ones that are marked. *precision*: the share of the marked ones that are far. *gradients*: what the
 # check cost, a fold. It is above 2 where folds were followed further, and below where bounds sufficed.
 
@@ -105,10 +104,11 @@ figures.save(fig, "self_check")
 # %% [markdown]
 # ```{figure} figures/self_check.svg
 # :name: fig-self-check
-# :alt: Two panels of dots along a dashed diagonal over many decades; a few dots leave it, most above the limit.
-# The larger of the estimated errors of a fold (parameters, loss) against the true one. Look at the quarters that the dotted
-# lines cut off: dots below on the right were missed, dots above on the left were marked for nothing. The bands far above the
-# diagonal are proved bounds, which needed no gradient. {verdict}`beyond.check`
+# :alt: Two panels of dots along a dashed diagonal over many decades; bands of dots lie above it; the quarter of missed folds is nearly empty.
+# The larger of a fold's two estimated errors (parameters in standard errors, loss in standard deviations of the fold losses)
+# against the larger true one, each cut off at $10^{-4}$ and $10^3$. Look at the quarters that the dotted limits cut off: dots
+# below on the right were missed, dots above on the left marked for nothing. The bands above the diagonal are proved bounds,
+# which needed no gradient. {verdict}`beyond.check`
 # ```
 #
 # ## What to take away
@@ -117,5 +117,5 @@ figures.save(fig, "self_check")
 # - How large a fold may be before a step goes wrong: [which rung is enough](17_which_rung.ipynb), and a toy whose fold
 #   [you can move](one_step.md). If most folds are unreliable, run `acv.exact`. The approximation saves nothing then.
 # - Hidden states can have several optima. The check knows only the one that it is near.
-# - Which method to check: the frozen step or a Newton step. The table by method says how many folds each leaves far from
-#   its refit, and so how many are refitted; no adjustment leaves the most far, and the check finds those too.
+# - Which method to check: the frozen step or a Newton step. The table by method says how many folds each leaves far from the
+#   refit, and so how many must be refitted. No adjustment leaves the most, and the check marks those too.

@@ -9,7 +9,7 @@
 # It is the first question about a hidden Markov model, and each package answers it in its own way: AIC, BIC or ICL, which
 # charge the likelihood for its parameters; half-sampling, which fits odd time points and scores even ones
 # {cite:p}`celeux2008`; cross-validation over sequences, or none at all. Which finds the number of states? Which predicts best? Is
-# it the same one? And do refits, which make cross-validation dear, change the choice?
+# it the same one? And may an approximation take the place of the refits, which make cross-validation dear?
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -31,7 +31,7 @@ paper = scale == "paper"
 # starts and polished by Newton's method. *Regret* is what the chosen candidate loses, on {given}`10,000` fresh frames, against the best one.
 #
 # Four schemes of folds: *within* leaves out a tenth of the time points, at random; *half* is half-sampling; *sequence* leaves out whole sequences;
-# *future* fits up to an origin and predicts the next tenth, step by step.
+# *future* fits up to an origin and predicts the next tenth, step by step. *training* takes the likelihood as it is: doing nothing.
 
 # %%
 rows = states.simulated(paper, seed)
@@ -58,9 +58,9 @@ figures.save(fig, "states")
 # %% [markdown]
 # ```{figure} figures/states.svg
 # :name: fig-states
-# :alt: Two panels: recovery and regret of seven criteria against the distance of states.
+# :alt: Two panels, recovery and regret of seven criteria against the distance of states; where states are close AIC does best and ICL worst.
 # How often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its {given}`95` % interval. *CV of
-# sequences* is of the models with ten sequences. {verdict}`beyond.states.near.within`
+# sequences* is of the models with ten sequences. Look at the left, where states are close. {verdict}`beyond.states.near.within`
 # ```
 #
 # **Who finds the number?** Of {value}`beyond.states.models | ,` models BIC finds it in {value}`beyond.states.recovery.bic | .0%`, AIC in
@@ -74,9 +74,9 @@ figures.save(fig, "states")
 # cross-validation within sequences ({value}`beyond.states.regret.onese | .1f` with one standard error),
 # {value}`beyond.states.regret.sequence | .1f` by sequence, {value}`beyond.states.regret.future | .1f` of the future,
 # {value}`beyond.states.regret.half | .1f` by half-sampling. Which of these schemes predicts best is within chance
-# {verdict}`beyond.states.within_half`, but where states are close, that within sequences differs from BIC's by
+# {verdict}`beyond.states.within_half`. Where states are close, all do better than BIC: regret within sequences differs from BIC's by
 # {value}`beyond.states.near.within | +.1f`, by sequence {value}`beyond.states.near.sequence | +.1f`, of the future
-# {value}`beyond.states.near.future | +.1f`. {verdict}`beyond.states.near.future`
+# {value}`beyond.states.near.future | +.1f` (training likelihood {value}`beyond.states.near.future baseline | +.1f`). {verdict}`beyond.states.near.future`
 #
 # ## Does the Newton step choose as refits do?
 # *plain*: the Newton step of every fold; *checked*: with the folds refitted that `check_result` does not trust.
@@ -94,18 +94,17 @@ pd.DataFrame(
 
 # %% [markdown]
 # Checked, it makes the choice of exact refits in {value}`beyond.states.same.within | .1%` of the models within sequences and in
-# {value}`beyond.states.same.sequence | .1%` by sequence. {verdict}`beyond.states.same.within` Alone it does so in
-# {value}`beyond.states.plain.within | .0%` and {value}`beyond.states.plain.sequence | .0%`, {value}`beyond.states.speed.newton | .1f` times as fast as
-# exact refits. {verdict}`beyond.states.plain.within` Surplus states have flat directions, along which a single step goes far; so many of
-# their folds are refitted that the checked step takes {value}`beyond.states.speed.checked | .2f` times the speed of exact refits. To choose between
-# models asks more of an approximation than to score one.
+# {value}`beyond.states.same.sequence | .1%` by sequence (training likelihood {value}`beyond.states.same.within baseline | .0%` and {value}`beyond.states.same.sequence baseline | .0%`).
+# {verdict}`beyond.states.same.within` Alone it does so in {value}`beyond.states.plain.within | .0%` and {value}`beyond.states.plain.sequence | .0%`,
+# {value}`beyond.states.speed.newton | .1f` times as fast as exact refits. {verdict}`beyond.states.plain.within` Surplus states have flat directions, along
+# which a single step goes far; so many of their folds are refitted that all exact refits take {value}`beyond.states.speed.checked | .2f` of the time
+# of the checked step. To choose between models asks more of an approximation than to score one.
 #
 # ## What a fold brings along
 # Every approximation of this book, and the refit that it approximates, continues from the full fit. That fit has seen the fold.
 # Where there is one optimum nothing remains of it. A surplus state, though, settles on whatever looks like a state in these very
-# data, the fold's points among them, and in the refit it stays there. Here each fold is refitted from starts of its own
-# that have not seen its points, by `acv.from_scratch`, as somebody would who had never had them: one further model each, of
-# half of the designs.
+# data, the fold's points among them, and in the refit it stays there. Here `acv.from_scratch` refits each fold from new starts
+# that have not seen its points, as somebody would who had never had them: one further model each, of half of the designs.
 
 # %%
 scratch = states.from_scratch(paper, seed)
@@ -131,8 +130,8 @@ ledger.record("beyond.states.scratch.price", price)
 # {value}`beyond.states.recovery.aic | .0%` above: but there one of the candidates was the truth.
 #
 # ## Do this
-# - Where you trust the model, its emissions and its chain, AIC finds the number without a refit in series of some hundred frames. BIC and
-#   ICL err towards too few states, and predict worse for it.
+# - Where you trust the model, its emissions and its chain, AIC finds the number most often in series of some hundred frames, without
+#   a refit. BIC and ICL err towards too few states where these are close, and predict worse for it.
 # - Where you do not, call `acv.choose(models, folds)` with folds as you will predict: days, sequences, the future. It refits folds of
 #   hidden states from scratch. Keep fewer states where one standard error allows it.
 # - Score a model of a given size by an approximation; do not choose the number of states by one, nor by refits that continue.
