@@ -6,14 +6,14 @@
 # %% [markdown]
 # # Front doors: what you can bring
 #
-# Most people who want cross-validation have a fitted model already. Here is what the library takes as it is, each with a
-# short example; all begin with `import acvlib as acv`. Behind each example, folded, the same is computed the long way: by
-# real refits, in the package that the model comes from where there is one. Data are simulated, come with scikit-learn, or stand in the page.
+# Most people who want cross-validation have a fitted model already. Must they write it anew? Here is what the library takes as it
+# is, each with a short example; all begin with `import acvlib as acv`. Behind each example, folded, the same is computed the long
+# way: by real refits, in the package that the model comes from where there is one. Data are simulated, come with scikit-learn, or stand in the page.
 #
 # The table has the difference from these refits, of ours and of doing nothing, which leaves every fold with the parameters of
-# the full fit. Most doors lead to an approximation: there it is the mean difference, and ours has to be at most half of that of
-# doing nothing. Some promise the same numbers as another call or package: there it is the largest difference from those. Where nothing is left out, doing nothing
-# has no number. Each example is drawn once: it shows the door, and is no study.
+# the full fit. Most doors lead to an approximation: there it is the mean difference, and our rule is at most half of that of doing nothing. The others
+# promise the same numbers as another call or package: there it is the largest difference. Of all rules {value}`beyond.doors`; the [GLM-HMM](#door-glmhmm) fails.
+# Where nothing is left out, doing nothing has no number. Each example is drawn once: it shows the door, and is no study.
 #
 # | you bring | you call | example | difference from refits | doing nothing |
 # | --- | --- | --- | --- | --- |
@@ -116,8 +116,8 @@ doors.near("balanced", scores["test_score"], refits, none["test_score"])
 # %% [markdown]
 # (door-pipeline)=
 # ## scikit-learn: a Pipeline
-# The last step is refitted without each fold, approximately; the steps before it stay as they were fitted to all rows. A
-# step that learns from `y` is refused.
+# The last step is refitted without each fold, approximately; the steps before it stay as they were fitted to all rows. The real
+# refits below refit every step, so that their difference has both causes. A step that learns from `y` is refused.
 #
 # {verdict}`beyond.doors.pipeline.ratio`
 
@@ -144,8 +144,8 @@ doors.near("pipeline", ours, refits, wines.predict_proba(X))
 # %% [markdown]
 # (door-targets)=
 # ## scikit-learn: several targets
-# `Ridge` and `LinearRegression` with a table of targets, with one alpha. All targets share one matrix, and the Newton step is
-# the refit.
+# `LinearRegression`, `Ridge` and `RidgeCV` (with the alpha that it chose) take a table of targets. All targets share one matrix.
+# The loss is quadratic, so that one Newton step is the refit.
 #
 # {verdict}`beyond.doors.targets`
 
@@ -346,8 +346,8 @@ doors.near_refits("mixture", results[2], refits)
 # ## The GLM-HMM of neuroscience
 # Choices of an animal that follows the stimulus in one state and repeats itself in the other: `GLMHMM` takes choices and
 # inputs of every session, and leave-one-session-out chooses the number of states.
-# Three states are one too many for these data, and `acv.check_result` marks folds of that model. With another draw of the data
-# one of them was off by far more than doing nothing is: look at what is [marked](10_which_folds.ipynb).
+# Three states are one too many for these data: without one of the sessions the step of that model goes much further off than doing
+# nothing, and nearly all of the mean difference is that session's. `acv.check_result` marks it: refit what is [marked](10_which_folds.ipynb).
 #
 # {verdict}`beyond.doors.glmhmm.ratio`
 

@@ -6,11 +6,11 @@
 # %% [markdown]
 # # Use it on your own model
 #
-# A method of this library needs four things of a model: how many sites it has, its weighted objective, the loss of
-# left-out sites, and a place to start. Autograd does the rest. This page brings a model that the library does not have.
+# Can you leave data out of a model that the library does not have? A method needs four things of it: how many sites it has, its
+# weighted objective, the loss of left-out sites, and a place to start. Autograd does the rest. This page brings such a model.
 #
-# Hourly rain showers: counts with many zeros. A hidden state is "dry" or "wet" and tends to persist. Dry hours
-# give zero with probability $1 - \varepsilon$; wet hours give Poisson counts.
+# It is of rain showers in simulated hours: counts with many zeros. A hidden state is "dry" or "wet" and tends to persist. Dry
+# hours give zero with probability $1 - \varepsilon$; wet hours give Poisson counts.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -56,9 +56,9 @@ class Showers:
 
 
 # %% [markdown]
-# `factors` holds
-# the model: log-densities of each count under each state, the log initial law and the log transitions. `chain.potentials` puts the weights where scheme A wants them, and `chain.log_partition` sums over all
-# paths, twice differentiable. The last term of `objective` is a weak normal prior.
+# `factors` holds the model: log-densities of each count under each state, the log initial law and the log transitions. `chain.potentials`
+# puts the weights where scheme A wants them: a weight of 0 drops an hour's count and keeps its state. `chain.log_partition` sums over
+# all paths, twice differentiable. The last term of `objective` is a weak normal prior.
 #
 # Before anything else, check the model. `check_model` compares the gradient, the Hessian and the cross-derivatives with
 # differences, also where sites have weight 0, and says which are wrong. (Our first version used `np.where` on a scalar and
@@ -79,7 +79,7 @@ print("relative errors:", ", ".join(f"{name} {e:.0e}" for name, e in errors.item
 # %% [markdown]
 # ## A weight forgotten
 #
-# Derivatives of a wrong objective are right. Take Cox's model of survival times: each death is compared with all who are
+# A wrong objective, too, has right derivatives. Take Cox's model of survival times: each death is compared with all who are
 # still at risk. A site that is left out must leave these comparisons too, and it is easily kept in them:
 
 
@@ -127,7 +127,7 @@ for forgets in (False, True):
 # %% [markdown]
 # ## Fit and leave out
 #
-# Now a fit of the showers, and a thousand hours left out in twenty blocks of fifty:
+# Now a fit of the showers, and twenty blocks of about fifty hours, each left out in turn:
 
 # %%
 fit = acv.fit(showers)
@@ -139,9 +139,9 @@ rungs = acv.ladder(fit, folds)
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
 
 # %% [markdown]
-# Read the column *parameter error (SE)*: the distance of each fold's parameters from those of the exact refit, in standard
-# errors. The bottom row did nothing; every rung above should beat it. If one does not, do not use it. One series is one draw,
-# so here are medians over several, with folds of their own:
+# The losses differ by a small part of their standard error (*SE*), even that of the bottom row, which did nothing. Read the column
+# *parameter error (SE)*: the median distance of a fold's parameters from the exact refit's, in standard errors. Every rung should
+# beat the bottom row; if one does not, do not use it. One series is one draw, so here are medians over several, with folds anew:
 
 # %% tags=["hide-input"]
 n_draws = {"quick": 3, "paper": 20}[scale]
@@ -160,8 +160,8 @@ ledger.record_draws("beyond.byo.frozen_over_none", over, baseline=none / none)
 # {value}`beyond.ladder.showers.no_adjustment` standard errors, the Newton step
 # {value}`beyond.ladder.showers.newton_step`.
 #
-# `check_result` tells which folds not to trust, for two gradients each. It is careful: compare what it says with the *largest
-# parameter error (SE)* of the frozen step above. A false alarm costs one refit.
+# `check_result` tells which folds not to trust, for two gradients each. Does what it says agree with the *largest parameter error
+# (SE)* of the frozen step above? A false alarm costs one refit.
 
 # %%
 frozen = rungs["frozen_newton"]
@@ -212,10 +212,10 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 # compares derivatives with differences, and refuses what ignores the weight of any site, has no second derivative, computes
 # in single precision, or gives a site the loss of another; the precision of the rest of your process stays as it is.
 #
-# One series is one draw: where the IJ stands no nearer to the refit than *no adjustment*, do not use it for this model. The
-# seconds of the table include compiling, as each rung is the first to ask for something.
+# One series is one draw, but look at the row of the IJ: in the run shown here it is further from the refit than *no adjustment*, in
+# its parameters and in its loss. The filter is not linear in the weights, and the IJ is. Do not use it for this model.
 #
-# To compile them takes seconds, once a model: for few evaluations of a short series autograd is as quick.
+# The seconds of the table include compiling, once a model: for few evaluations of a short series autograd is as quick.
 #
 # `from_torch` is the same for functions of tensors: [a model in PyTorch](00_front_doors.ipynb) has a dose and its response.
 # Hessians are formed in both: a model may have some thousand parameters.
@@ -228,12 +228,12 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 # - **Finite potentials.** A weight of 0 times $-\infty$ is not a number. Give impossible things a very small probability.
 # - **autograd.numpy.** Write `objective` with it, and leave out loops over time: `chain.log_partition` is your loop.
 #
-# A model may also offer `observed`, for sites that are missing, and `derivatives`, a subclass of
-# `acv.Derivatives` with closed forms. The methods use them when they are there. `PoissonTraffic` has both and is a good example to read.
+# A model may also offer `observed`, for sites that are missing, and `derivatives`, a subclass of `acv.Derivatives` with closed
+# forms. The methods use them when they are there. `PoissonTraffic` has both and is a good example to read.
 #
 # ## What to take away
 #
-# - A model needs four methods. Check it with `check_model` before anything else, with `without` if you can build it anew
+# - A model needs four things. Check it with `check_model` before anything else, with `without` if you can build it anew
 #   from part of the data.
 # - *No adjustment* is what every rung has to beat: look at the parameter errors of some exact folds before you trust any of them.
 # - The *IJ* needs one pass over the data for all folds. Here it keeps {value}`beyond.ladder.showers.infinitesimal_jackknife` of

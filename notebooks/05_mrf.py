@@ -6,8 +6,8 @@
 # %% [markdown]
 # # Beyond chains: a hidden field on the tracts of Philadelphia
 #
-# Crimes are counted in each of the {given}`384` census tracts of Philadelphia. Each tract $t$ has a hidden class
-# $z_t$, low or high, which sets its rate $\lambda_{z_t}$, and neighbours $s \sim t$ tend to be of one class:
+# Does the infinitesimal jackknife (IJ) carry over from chains to maps? Crimes are counted in each of the {given}`384` census tracts of
+# Philadelphia. Each tract $t$ has a hidden class $z_t$, low or high, which sets its rate $\lambda_{z_t}$, and neighbours $s \sim t$ tend to be of the same class:
 #
 # $$ \log p(x, z) = \sum_t \bigl[x_t \log \lambda_{z_t} - \lambda_{z_t} - \log x_t!\bigr]
 #    + \beta \sum_t \sum_{s \sim t} \mathbf 1\{z_s = z_t\} - \log Z(\beta). $$ (eq-mrf)
@@ -44,8 +44,8 @@ betas = (0.1, 0.2, 0.4, 0.8)
 
 # %% [markdown]
 # ## Which data
-# The paper's month is May 2015, and its counts were never published. The nearest we found are the violent crimes of
-# June 2015 and of May 2016, counted by the authors' own rule in the same tracts, and a graph of {given}`21` areas
+# The paper's month is May 2015, and its counts were never published. The nearest that we could get are the violent crimes of
+# June 2015 and of May 2016, counted by the authors' rule in the same tracts, and a graph of {given}`21` areas
 # that the authors did publish. So the figure's dots cannot be compared one by one; its statements can. The paper does
 # not print its four values of $\beta$ either. We take 0.1, 0.2, 0.4 and 0.8: on a large regular map where each cell
 # has {given}`six` neighbours, classes order by themselves above $\beta = \tfrac14 \log 3 \approx 0.27$. At quick
@@ -85,10 +85,10 @@ figures.save(fig, "mrf_map", june)
 # ```
 #
 # ## Claim: EM and a gradient fit agree
-# The paper fits by EM, whose M-step is closed: a rate is a mean of counts, weighted by the class probabilities. We
-# fit by Newton's method on exact derivatives. Is that the same optimum? Both are started from the same random rates,
-# drawn evenly from the range of the counts. *Gap* is the largest distance between their log rates, and *nats above* says how much
-# worse EM's optimum is than our fit.
+# The paper fits by expectation maximisation (EM), whose M-step is closed: a rate is a mean of counts, weighted by the class
+# probabilities. We fit by Newton's method on exact derivatives. Is that the same optimum? Both are started from the same random
+# rates, drawn evenly from the range of the counts. *Gap* is the largest distance between their log rates, and *nats above* says how
+# much worse EM's optimum is than our fit.
 
 # %%
 n_draws = 20 if paper else 3
@@ -106,8 +106,8 @@ ledger.record("ghosh.fig3.width", elimination.width, june)
 # {value}`ghosh.fig3.june.em | .1e`, the largest {value}`ghosh.fig3.june.em_worst | .1e`.
 #
 # ## Claim: uniformly small error
-# Figure 3 of the paper plots the loss of each fold by the infinitesimal jackknife (IJ) against exact
-# cross-validation, for four couplings. The upper row is that figure. A scatter of losses cannot tell a good
+# Figure 3 of the paper plots the loss of each fold by the IJ against exact cross-validation, for four couplings, and sees
+# “uniformly small error across folds”. The upper row is that figure. A scatter of losses cannot tell a good
 # approximation from none, as the losses of tracts differ far more than leaving one out moves them. The lower row
 # therefore subtracts the *baseline*, which does nothing: it keeps $\hat\theta$.
 
@@ -124,8 +124,8 @@ figures.save(fig, "mrf_scatter", june)
 # %% [markdown]
 # ```{figure} figures/mrf_scatter.svg
 # :name: fig-mrf-scatter
-# :alt: Eight panels; the upper four lie on the diagonal, in the lower four the frozen step does and the jackknife bends away.
-# Upper row: the paper's figure, one mark a tract, losses in nats. Lower row: how far leaving a tract out moves its
+# :alt: Eight panels; the upper four lie on the diagonal; in the lower four the jackknife and the frozen step do, but for a scatter at the strongest coupling, wider for the jackknife.
+# Upper row: the paper's figure, one mark a tract, losses in nats. Lower row: how far, in nats, leaving a tract out moves its
 # loss, by the IJ and by one frozen step, against how far the exact refit moves it. {verdict}`ghosh.fig3`
 # ```
 
@@ -143,15 +143,14 @@ for beta in betas:
 
 # %% [markdown]
 # *relative error* is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson
-# densities. *worst* is the largest error of a fold's loss, in standard deviations of the exact fold losses.
-# *correlation* is that of the upper row of the figure, *differences* that of the lower row. *parameter error (SE)* is the
+# densities. *correlation* is that of the upper row of the figure, *differences* that of the lower row. *parameter error (SE)* is the
 # distance of a fold's $\hat\theta$ from the exact refit's, in standard errors: the median and the largest over folds.
 #
 # The dots lie on the diagonal at every coupling. But those of the baseline do, too: at $\beta = 0.4$ its correlation
 # is {value}`ghosh.fig3.june.40.correlation baseline | .5f` and its relative error
 # {value}`ghosh.fig3.june.40.relative_error baseline | .2%`. So the scatter alone says little about the IJ. Three
-# numbers do show what it is worth. Its worst loss is off by {value}`ghosh.fig3.june.40.worst` standard deviations,
-# the baseline's by {value}`ghosh.fig3.june.40.worst baseline`. Its *differences* correlate with the exact ones by
+# numbers do show what it is worth. Its worst loss is off by {value}`ghosh.fig3.june.40.worst` standard deviations of the fold
+# losses, the baseline's by {value}`ghosh.fig3.june.40.worst baseline`. Its *differences* correlate with the exact ones by
 # {value}`beyond.moves.mrf.june.40`. And its parameters are {value}`ghosh.fig3.june.40.theta` standard errors
 # from the exact refit's in the median fold, the baseline's {value}`ghosh.fig3.june.40.theta baseline`.
 #
@@ -175,7 +174,7 @@ figures.save(fig, "mrf_ladder", june)
 # %% [markdown]
 # ```{figure} figures/mrf_ladder.svg
 # :name: fig-mrf-ladder
-# :alt: Four panels of boxes on a logarithmic axis, each rung far below the one to its left.
+# :alt: Four panels of boxes on a logarithmic axis, each rung's median below that of the rung to its left; the last two are close at the strongest coupling.
 # The ladder: error of a fold's parameters in standard errors. Boxes hold half of the folds, whiskers nine tenths.
 # {verdict}`beyond.ladder`
 # ```
@@ -193,16 +192,16 @@ record_nearer("beyond.ladder.mrf", theta, june)
 
 # %% [markdown]
 # ## Claim: much faster than exact
-# The paper says that approximate cross-validation (ACV) is "orders of magnitude faster than exact CV"; the times are
+# The paper says that approximate cross-validation (ACV) is “orders of magnitude faster than exact CV”; the times are
 # bars of its figure, not numbers. Faster than which exact CV? The authors' published program continues EM from
 # $\hat\theta$ in each fold until the log-likelihood changes by less than $10^{-8}$ of itself. Its E-step sums over
 # the whole map once *for each tract*. We time that with our own sums, *authors em*. There are two better ways to be
 # exact: EM whose E-step takes all tracts' probabilities from one sum forth and back, here even from scratch
-# (*cold em*); and ours (*exact refit*), one Newton step from $\hat\theta$ and then chord steps until the Newton decrement
-# is at most $10^{-6}$.
+# (*cold em*); and ours (*exact refit*), quasi-Newton steps from $\hat\theta$. These start from the Hessian of the full fit, mend it
+# by gradients alone, and end when the decrement is at most $10^{-6}$ standard errors.
 #
-# Each draw times one random part of the folds, and of *authors em* one fold of it; EM from scratch has a start of its
-# own in each draw. The IJ has nothing to do for a single fold but to score it. What it computes once, for all folds,
+# Each draw times a random part of the folds, and of *authors em* one fold of it; EM from scratch has a new start in
+# each draw. The IJ has nothing to do for a single fold but to score it. What it computes once, for all folds,
 # is divided by the number of tracts. Scoring a fold is a sum over the map that ACV and exact CV share. So the last
 # two columns compare the whole times, and the times without scoring (*no adjustment* is nothing but scoring).
 
@@ -220,7 +219,7 @@ figures.save(fig, "mrf_seconds", june)
 # %% [markdown]
 # ```{figure} figures/mrf_seconds.svg
 # :name: fig-mrf-seconds
-# :alt: Seven bars on a logarithmic axis; the jackknife hardly longer than scoring alone, the authors' EM by far the longest.
+# :alt: Seven marks on a logarithmic axis; the jackknife takes hardly longer than scoring alone, the Newton step longer than exact refits, the authors' EM by far the longest.
 # Seconds for all folds at β = 0.4 after the first fit, medians over draws, and how many times the IJ's they are.
 # {verdict}`ghosh.fig3.time.authors_over_acv`
 # ```
@@ -259,7 +258,7 @@ ledger.record(f"{name}.em_is_exact", gaps["cold"].max(), june, draws=len(cold))
 
 # %% [markdown]
 # ## Choosing the coupling
-# The mean held-out loss against $\beta$. That is what the cross-validation is for: the training likelihood cannot
+# Which coupling predicts best? This is what the cross-validation is for: the training likelihood cannot
 # choose, as its normaliser $\log Z(\beta)$ drops out of the fit.
 
 # %% tags=["hide-input"]
@@ -277,14 +276,14 @@ figures.save(fig, "mrf_choice", june)
 # %% [markdown]
 # ```{figure} figures/mrf_choice.svg
 # :name: fig-mrf-choice
-# :alt: Curves of mean loss against coupling that fall, reach a minimum and rise; all rungs nearly on one line.
-# Mean held-out loss against the coupling; an open mark is at the minimum of each rung. β = 0 is a plain mixture, which
-# ignores the map. {verdict}`ghosh.fig3.choice` {verdict}`ghosh.fig3.gain`
+# :alt: Curves of mean loss against coupling that fall, reach a minimum and rise; the jackknife lies on the exact refit, no adjustment a little below, with its minimum at the same coupling.
+# Mean held-out loss against the coupling; an open mark is at the minimum of each rung. The thick band is the exact refit. β = 0 is a
+# plain mixture, which ignores the map. {verdict}`ghosh.fig3.choice` {verdict}`ghosh.fig3.gain`
 # ```
 #
-# The IJ and exact cross-validation choose $\beta =$ {value}`ghosh.fig3.choice.beta`. The baseline is too optimistic,
-# but about equally so everywhere: here the choice does not show what the IJ is worth. The map is worth
-# {value}`ghosh.fig3.gain | .2f` nats a tract over the plain mixture.
+# The IJ and exact cross-validation choose $\beta =$ {value}`ghosh.fig3.choice.beta`, and so does the baseline: it is too optimistic, but
+# about equally so everywhere. Here the choice does not show what the IJ is worth. The map is worth {value}`ghosh.fig3.gain | .3f` nats a
+# tract over the plain mixture; by doing nothing one would say {value}`ghosh.fig3.gain baseline | .3f`.
 
 # %% tags=["remove-cell"]
 best, gain = chosen.idxmin(), chosen.loc[0.0] - chosen.min()
@@ -333,33 +332,32 @@ figures.save(fig, "mrf_others", may)
 # %% [markdown]
 # ```{figure} figures/mrf_others.svg
 # :name: fig-mrf-others
-# :alt: Two panels of differences from the baseline near the diagonal; the small graph has the larger differences.
+# :alt: Two panels of differences from the baseline near the diagonal; those of the small graph are larger, and the jackknife falls short of the largest.
 # Differences from the baseline as in {numref}`fig-mrf-scatter`, for May 2016 and for the authors' {given}`21` areas.
 # {verdict}`ghosh.fig3.may.theta` {verdict}`ghosh.fig3.toy.theta` {verdict}`beyond.moves`
 # ```
 #
-# May 2016 repeats June 2015, with one exception: at strong coupling its likelihood has a second optimum. At the
-# strongest coupling of the table EM ends there, {value}`ghosh.fig3.may.em_nats` nats above our fit, from
-# {value}`ghosh.fig3.may.em_elsewhere | .0%` of the random starts. That is why a fold's fit should start from
-# $\hat\theta$. At the worst of its couplings the IJ's median parameter error is {value}`ghosh.fig3.may.theta`
-# standard errors, the baseline's {value}`ghosh.fig3.may.theta baseline`. With so few areas each one matters more:
-# there the numbers are {value}`ghosh.fig3.toy.theta` and {value}`ghosh.fig3.toy.theta baseline`.
+# May 2016 repeats June 2015, with two exceptions. At strong coupling its likelihood has a second optimum: at the strongest of the
+# table EM ends there, up to {value}`ghosh.fig3.may.em_nats` nats above our fit, from {value}`ghosh.fig3.may.em_elsewhere | .0%` of the
+# random starts. That is why a fold's fit should start from $\hat\theta$. And the IJ's differences follow the exact ones less well:
+# at the worst coupling they correlate by {value}`beyond.moves.mrf.may`, short of our rule. There its median parameter error is
+# {value}`ghosh.fig3.may.theta` standard errors, the baseline's {value}`ghosh.fig3.may.theta baseline`. With {given}`21` areas each matters
+# more: the numbers are {value}`ghosh.fig3.toy.theta` and {value}`ghosh.fig3.toy.theta baseline`.
 #
 # ## What to take away
-# - The jackknife carries over from chains to maps. With one tract left out it follows what the exact refit moves, at
-#   every coupling that we tried, best at weak coupling. The paper's own measure, the scatter of losses, hardly shows
-#   that: nearly the same scatter comes from doing nothing.
+# - The jackknife carries over from chains to maps. With one tract left out it follows what the exact refit moves, closely at weak
+#   coupling and less so at the strongest, where its worst fold is further off than with nothing done. The paper's measure, the
+#   scatter of losses, shows neither: nearly the same scatter comes from doing nothing.
 # - Scoring the folds is nearly all of the IJ's work. The paper's orders of magnitude hold against an exact CV that
 #   sums over the map once for each tract. A better exact CV is only {value}`ghosh.fig3.time.exact_over_acv` times as
 #   slow as the IJ when scoring is counted, and {value}`ghosh.fig3.time.exact_over_acv_net` times when it is not.
 # - **Which method when.** To compare couplings, *no adjustment* chose as exact CV did here, though its losses are too
 #   low. With one tract left out and weak coupling, the *IJ* is enough. With strong coupling, or [larger
-#   folds](17_which_rung.ipynb), take a step of the fold's own. One *frozen step* makes the whole
-#   {value}`ghosh.fig3.time.frozen_over_acv` times as slow as the IJ, one *Newton step*
-#   {value}`ghosh.fig3.time.newton_over_acv` times: with two parameters a Hessian is cheap, so take the *Newton step*.
-#   Refit the folds [that are flagged](10_which_folds.ipynb). On a map of this size *exact* CV is within reach, too: where
-#   one run decides, take it.
-# - [Your own map](00_front_doors.ipynb) needs a column of counts and polygons. The price of exact sums is exponential in its width;
+#   folds](17_which_rung.ipynb), take one *frozen step*: it makes the whole {value}`ghosh.fig3.time.frozen_over_acv` times as slow as
+#   the IJ. One *Newton step* makes it {value}`ghosh.fig3.time.newton_over_acv` times as slow, for the Hessian of each fold, and *exact*
+#   refits, by gradients alone, {value}`ghosh.fig3.time.exact_over_acv` times. So take *exact* CV in place of the Newton step, or refit
+#   the folds [that are flagged](10_which_folds.ipynb).
+# - [A map of yours](00_front_doors.ipynb) needs a column of counts and polygons. The price of exact sums is exponential in its width;
 #   this city, with its parks and rivers, has width {value}`ghosh.fig3.width`. A map that is too wide is refused.
 # - *Nearest work.* {cite:t}`liu2025` leave groups of a latent Gaussian model out without refitting it, and choose the groups from the
 #   model's own correlations: the question of balls and regions, asked of another family.
