@@ -59,11 +59,14 @@ def test_errors_by_draw_are_those_of_its_sentences(model):
     table = crf_epochs.by_draw(study, study.iterates[30])
     folds = study.folds[study.draws[1]]
     here, results = crf_epochs.at_iterate(model, study.iterates[30], folds)
-    alone = crf_epochs.errors(here, results, acv.exact(study.full, folds), study.full)
-    columns = ["correlation", "mean_error", "max_error", "theta_error", "grad_norm"]
+    exact, own = (
+        acv.exact(study.full, folds),
+        crf_epochs.probabilities(acv.no_adjustment(study.full, folds)),
+    )
+    alone = crf_epochs.errors(here, results, exact, study.full, slice(None), own)
+    columns = ["correlation", "mean_error", "max_error", "theta_error", "in_se", "grad_norm"]
     assert table.loc[1][columns].to_numpy() == pytest.approx(alone[columns].to_numpy(), rel=1e-3)
     p = {name: np.exp(-result.fold_totals) for name, result in results.items()}
-    own = np.exp(-acv.no_adjustment(study.full, folds).fold_totals)
     exact_p = np.exp(-study.reference.fold_totals[study.draws[1]])
     moves = np.corrcoef(p["frozen_newton"] - p["no_adjustment"], exact_p - own)[0, 1]
     assert table.moves[1, "frozen_newton"] == pytest.approx(moves)

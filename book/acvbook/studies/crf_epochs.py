@@ -79,19 +79,20 @@ def probabilities(result):
     return np.exp(-np.concatenate(result.losses))
 
 
-def errors(here, results, reference, full, rows=slice(None), fitted=None):
+def errors(here, results, reference, full, rows, fitted):
     """One row a rung: errors of held-out probabilities and of parameters against the exact
     `reference`, over the folds numbered `rows`.
 
     correlation, mean_error, max_error: of p(z_n | x_n); differences: correlation of the changes of
     the losses from no adjustment, nan for that itself; moves: correlation of the changes that the
     rung makes to no adjustment's probabilities here and that exact CV makes to `fitted`, theirs at
-    the optimum `full`; theta_error: median distance in standard errors; grad_norm: at the iterate.
+    the optimum `full`; theta_error: median distance in standard errors; in_se: how far the mean
+    loss is off, in standard errors of exact CV itself; grad_norm: at the iterate.
     """
-    at_fit = np.full(len(reference.folds), np.nan) if fitted is None else fitted
     here_p = probabilities(results["no_adjustment"])[rows]
     exact_p, nothing = probabilities(reference)[rows], results["no_adjustment"].fold_totals[rows]
-    moves, table = reference.fold_totals[rows] - nothing, {}
+    exact, table = reference.fold_totals[rows], {}
+    moves, error = exact - nothing, exact.std(ddof=1) / np.sqrt(len(exact))
     for name, result in results.items():
         p, own = probabilities(result)[rows], result.fold_totals[rows] - nothing
         gap = np.abs(p - exact_p)
@@ -101,8 +102,9 @@ def errors(here, results, reference, full, rows=slice(None), fitted=None):
             "mean_error": gap.mean(),
             "max_error": gap.max(),
             "differences": correlation(moves, own),
-            "moves": correlation(p - here_p, exact_p - at_fit[rows]),
+            "moves": correlation(p - here_p, exact_p - fitted[rows]),
             "theta_error": np.median(distances),
+            "in_se": abs((own - moves).mean()) / error,
             "grad_norm": here.grad_norm,
         }
     return pd.DataFrame(table).T.rename_axis("rung")
@@ -175,12 +177,13 @@ def gains(table, column="mean_error", rung="infinitesimal_jackknife"):
 
 
 def record(id, table, data):
-    """Record, at an iterate, the IJ's correlation of probabilities, and as `.gain` their error over
-    that of doing nothing, beside doing nothing itself.
+    """Record, at an iterate, the IJ's correlation of probabilities, as `.gain` their error over
+    that of doing nothing, and `.in_se`, beside doing nothing itself.
     """
     ij, none = "infinitesimal_jackknife", "no_adjustment"
-    r = table.correlation.unstack("rung")
-    ledger.record_draws(id, r[ij], data, baseline=r[none])
+    names = {"correlation": ""}
+    rows, idle = (table[["correlation", "in_se"]].xs(rung, level="rung") for rung in (ij, none))
+    ledger.record_table(id, rows, data, idle, names)
     ledger.record_draws(f"{id}.gain", gains(table), data, baseline=gains(table, rung=none))
 
 

@@ -201,25 +201,28 @@ def nearness(errors):
     gap: the IJ's distance from exact CV over that of exact CV from the test error, worst cell;
     below_exact: share of cells in which the IJ is below exact CV; better: in which it is nearer to
     the test error than exact CV; to_test: its mean distance from the test error over that of the
-    training error. Columns `none_...`: the same of the training error in place of the IJ.
+    training error; in_se: its mean distance from exact CV in standard deviations of that over
+    rebuilds. Columns `none_...`: the same of the training error in place of the IJ.
     """
     gaps, exact = {"": errors.ij, "none_": errors.train}, abs(errors.exact - errors.test)
     idle = abs(errors.train - errors.test).groupby(level="rebuild").mean()
-    columns = {}
+    error = errors.exact.groupby(level=["df", "left_out"]).transform("std")
+    tables = []
     for prefix, estimate in gaps.items():
         to_test = abs(estimate - errors.test)
         cells = pd.DataFrame(
             {
-                "gap": abs(estimate - errors.exact) / exact,
                 "below_exact": 1.0 * (estimate < errors.exact),
                 "better": 1.0 * (to_test < exact),
+                "in_se": abs(estimate - errors.exact) / error,
+                "to_test": to_test,
             }
-        ).groupby(level="rebuild")
-        columns[f"{prefix}gap"] = cells.gap.max()
-        columns[f"{prefix}below_exact"] = cells.below_exact.mean()
-        columns[f"{prefix}better"] = cells.better.mean()
-        columns[f"{prefix}to_test"] = to_test.groupby(level="rebuild").mean() / idle
-    return pd.DataFrame(columns)
+        )
+        rows = cells.groupby(level="rebuild").mean()
+        rows["gap"] = (abs(estimate - errors.exact) / exact).groupby(level="rebuild").max()
+        rows["to_test"] /= idle
+        tables.append(rows.add_prefix(prefix))
+    return pd.concat(tables, axis=1)
 
 
 def levels(errors, published, ours, theirs):
