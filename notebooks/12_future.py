@@ -7,15 +7,15 @@
 # # Leave the future out, at every origin
 #
 # A forecast is judged by what comes next. So the honest score of a model of a series is $\log p(x_t \mid x_1 \dots x_{t-1})$ with
-# parameters $\theta_t$ fitted to the past of $t$ alone, for every origin $t$. That is one refit an origin. In practice one
-# refits once a week instead, or, of a sampler, reweights draws until their weights degrade {cite:p}`burkner2020`. Must it be so?
+# parameters $\theta_t$ fitted to the past of $t$ alone, for every origin $t$. That is one refit an origin. In practice the model is
+# refitted once a week, or a sampler's draws are reweighted until their weights degrade {cite:p}`burkner2020`. Must it be so?
 #
 # ## The idea
 # The gradient of every prefix, $\nabla \log p(x_1 \dots x_t; \theta)$ for all $t$, comes out of *one* forward pass: the
 # filter carries along, for each state, the expected score of all that it has seen. Refit at a few origins only. Between
-# refits at $a$ and $b$, one Newton step from either side gives $\theta_t$; the Hessian is interpolated. The two steps agree
-# where both are right. Where they do not, the next refit goes. Scores are expanded in the same way, so that no
-# origin needs a pass of its own.
+# refits at $a$ and $b$, one Newton step from either side gives $\theta_t$; the Hessian is interpolated, and so is what the two
+# steps say. They agree where both are right. Where they do not, the next refit goes. Scores are expanded in the same way, so
+# that no origin needs a pass of its own.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -80,8 +80,8 @@ figures.save(fig, "future", data)
 # %% [markdown]
 # ```{figure} figures/future.svg
 # :name: fig-future
-# :alt: Error against seconds, a mark a scheme; ours is low and left of refitting each.
-# Errors against seconds. Low and left is good; the dotted line is the price of a refit at every origin.
+# :alt: Four marks over logarithmic axes: leave_future_out lowest, no adjustment highest and leftmost, a refit at each origin a dotted line far right.
+# Median errors against wall-clock seconds. Low and left is good; the dotted line is the price of a refit at every origin.
 # {verdict}`beyond.lfo.traffic.error` {verdict}`beyond.lfo.traffic.share`
 # ```
 
@@ -97,10 +97,9 @@ ledger.record("beyond.lfo.traffic.speed", table.ahead["ours"], data)
 # little: doing nothing errs by {value}`beyond.lfo.traffic.error baseline | .2g`. Of that error
 # {value}`beyond.lfo.traffic.share | .1%` remain, and the parameters are {value}`beyond.lfo.traffic.theta | .2f` standard errors from
 # the refit's, where the full fit's are {value}`beyond.lfo.traffic.theta baseline | .1f`. The error is
-# {value}`beyond.lfo.traffic.weekly | .1%` of that with one refit a week.
-#
-# All origins take {value}`beyond.lfo.traffic.speed | .0f` times fewer seconds than refitting each. What it costs beside its
-# refits, [benchmarks](benchmarks.md) say.
+# {value}`beyond.lfo.traffic.weekly | .1%` of that with one refit a week, at a price of the same order. These are medians: of how
+# many origins the method itself is unsure, the first output says. Refitting each origin takes {value}`beyond.lfo.traffic.speed | .0f`
+# times as long. What the method costs beside its refits, [benchmarks](benchmarks.md) say.
 
 # %% [markdown]
 # ## Do this
@@ -110,5 +109,5 @@ ledger.record("beyond.lfo.traffic.speed", table.ahead["ours"], data)
 # - Scores of one step ahead add up to the joint one of a stretch. Steps further ahead do not: score them jointly where errors
 #   depend on each other {cite:p}`cooper2023`.
 # - Do not score the future with the full fit, and mistrust one refit a week while parameters still move.
-# - *Nearest work.* {cite:t}`wood2024` leaves neighbourhoods of points out of penalised regressions, by a Newton step each. Folds within
-#   a series are biased even where errors are martingale differences {cite:p}`lusompa2025`: one more reason to ask of the future.
+# - *Nearest work.* {cite:t}`wood2024` leaves neighbourhoods of points out of penalised regressions, by a Newton step each. In short
+#   series folds are biased even where errors are martingale differences {cite:p}`lusompa2025`: one more reason to ask of the future.

@@ -8,9 +8,8 @@
 #
 # A coefficient is positive; a night lasts so long; crime is so high in the bad tracts. How many data points would have to
 # go for you to say otherwise, and which? {cite:t}`broderick2020` answer to first order: for a conclusion $\phi(\theta)$ leaving
-# out site $n$ adds $\psi_n = \nabla\phi^\top H^{-1} J_n$, and the $k$ largest $\psi$ are the set to fear. They do so for
-# regressions. Weights on sites exist for hidden Markov models and for maps just as well. But is the answer to first
-# order any good there?
+# out site $n$ adds $\psi_n = \nabla\phi^\top H^{-1} J_n$, and the $k$ largest $\psi$ are the set to fear. Their package does so for
+# regressions. Hidden Markov models and maps have weights on sites, too. But is the answer to first order any good there?
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -50,8 +49,8 @@ ledger.record_draws("beyond.influence.rows", flips.rows_left_out / twins[0].mode
 
 # %% [markdown]
 # {value}`beyond.influence.rows | .1%` of the rows suffice (median), and the refit agrees in
-# {value}`beyond.influence.flipped | .0%` of the {value}`beyond.influence.flipped draws` twins. Each row of a regression
-# stands for itself: the prediction is nearly right. {verdict}`beyond.influence.flipped`
+# {value}`beyond.influence.flipped | .0%` of the {value}`beyond.influence.flipped draws` twins; as many random rows flip the sign in
+# {value}`beyond.influence.flipped baseline | .0%`. Each row stands for itself: the prediction is nearly right. {verdict}`beyond.influence.flipped`
 #
 # ## Hidden states, and a map
 # Which five-minute counts decide when day begins? The [traffic model](01_traffic.ipynb) calls night and day its two states. Its
@@ -97,9 +96,9 @@ figures.save(fig, "influence", june)
 # %% [markdown]
 # ```{figure} figures/influence.svg
 # :name: fig-influence
-# :alt: Left, dots far below the diagonal, diamonds at or above triangles. Right, a map in two colours with ten tracts outlined.
-# Left: the change that the sum of the $\psi$ predicts, and the change by a refit, one dot a setting. Below the dashed line a set does
-# less than predicted. Right: $\psi$ of each tract for the high rate; outlined, the ten that the greedy search takes.
+# :alt: Left, most marks far below the dashed diagonal, triangles lower than diamonds. Right, a map in two colours with ten tracts outlined.
+# Left: the change that the sum of the $\psi$ predicts, and that by a refit, a triangle and a diamond a setting. Below the dashed line a
+# set does less than predicted. Right: $\psi$ of each tract for the high rate; outlined, the ten that the greedy search takes.
 # {verdict}`beyond.influence.greedy`
 # ```
 #
@@ -111,8 +110,8 @@ figures.save(fig, "influence", june)
 # {value}`beyond.influence.greedy | .0%` of the settings (random sets: {value}`beyond.influence.greedy baseline | .0%`); the median
 # gain is a factor of {value}`beyond.influence.gain | .2f`.
 #
-# Which counts are they? The five that decide whether the night goes on. In the whole series (paper scale) two of them are
-# zeros between dozens of cars: no night, but a detector that failed for five minutes.
+# Which counts are they? Here are the five that decide whether the night goes on. In the whole series (paper scale) two of them
+# are zeros between dozens of cars: hardly a night, more likely a detector that failed for five minutes.
 
 # %%
 night = settings[0]
@@ -125,9 +124,10 @@ around.replace(-1, "missing")
 
 # %% [markdown]
 # ## No $k$ rows can change this
-# A search bounds the sensitivity from below. For a logistic or Poisson regression with a ridge, and a linear conclusion
+# A search bounds the sensitivity from below. For a logistic or Poisson regression and a linear conclusion
 # $\phi = c^\top\theta$, `certify=True` bounds it from above: what *any* $k$ rows can add, all sets counted, of which none but a
-# few is refitted. Least squares has such bounds {cite:p}`rubinstein2025`; here the path of the optimum is bounded in their place.
+# few is refitted. Least squares has such bounds {cite:p}`rubinstein2025`. Here, as rows fade, the optimum walks away from the fit: their
+# slopes pull, the curvature of all rows holds. We prove a fence that no such walk crosses.
 #
 # **The proof.** Row $n$ has the loss $\ell_n(\eta_n)$, weight included, slope $e_n = \ell_n'$ and curvature $w_n = \ell_n''$. Take
 # coordinates in which the Hessian $H$ at the fit $\hat\theta$ is almost $I$, $\lVert H - I\rVert \le q$, and rows $u_n$. The gradient
@@ -137,13 +137,13 @@ around.replace(-1, "missing")
 # 1. *The path.* Let the weight of the rows of a set $S$ fall to $1 - t$. From $\hat\theta$ go first to the optimum, by
 #    $\nabla F = (1 - \tau) g$, then on by $\nabla F = t \sum_S e_m(\eta_m + a_m) u_m$. All along
 #    $H\delta + \sum_m D_m(a_m) u_m$ $= t \sum_S e_m(\eta_m + a_m) u_m$ $- \tau g$ with $t, \tau \in [0, 1]$. The Hessian is positive for
-#    $t < 1$: a path that stays in a bounded region goes on for all $t$, and ends in the refit without $S$.
+#    $t < 1$: a path that stays in a bounded region goes on for all $t$, and ends in a refit without $S$.
 # 1. *One direction.* Let a region have $|\delta| \le \rho$ and $a_m$ in one interval if $m \in S$, in another if not. For any $v$,
 #    with $K_m = v^\top u_m$, the equation says $v^\top\delta \le t \sum_S K_m e_m$ $- \sum_m K_m D_m + |v| (\nu + q\rho)$. A row's $K_m D_m$
-#    is bounded by the range of $D_m$ over its interval, and $t e_m - D_m$ in $S$ at $t = 0$ and $t = 1$. Or
-#    $D_m = (b_m \pm h_m) a_m^2$ and $\sum_m (|K_m| h_m - K_m b_m) a_m^2 \le \rho^2 \lambda$, the largest eigenvalue of that
-#    form. So the most over all $S$ is a sum over all rows and the $k$ largest terms of those in $S$. For $v = u_n$
-#    row $n$ is not among these if it is not in $S$; otherwise it is one of them.
+#    is bounded by the range of $D_m$ over its interval; in $S$, where $t e_m - D_m$ is linear in $t$, by $-D_m$ and, at $t = 1$, by
+#    $e_m(\eta_m) + w_m a_m$. Or $D_m = (b_m \pm h_m) a_m^2$ and $\sum_m (|K_m| h_m - K_m b_m) a_m^2 \le \rho^2 \lambda$, $\lambda \ge 0$ above
+#    all eigenvalues of that form. So the most over all $S$ is a sum over all rows and the $k$ largest terms of those in $S$. For
+#    $v = \pm u_n$ row $n$ is not among these if it is not in $S$; otherwise it is one of them.
 # 1. *Ranges.* $D_m' = w_m(\eta_m + a) - w_m(\eta_m)$ vanishes at $0$ and, for logistic losses, at $-2\eta_m$. By Taylor
 #    $D_m / a^2 = \ell_m^{(3)} / 2 + \bar\ell_m^{(4)} a / 6$ with a mean of fourth derivatives at $\eta_m + sa$, weighted by
 #    $3 (1 - s)^2$. They are at most $w_m e^{s|a|}$, the mean at most $w_m (3 + e^{|a|}) / 4$, and $1/8$ of the row's weight if
@@ -154,23 +154,25 @@ around.replace(-1, "missing")
 #    $t = 1$ it is $a_m e_m(\eta_m) + c_m a_m^2$, largest at an end, at $t = 0$ it is at most $0$. By step 3 such a $c_m$ is $w_m$
 #    less the most that $D_m / a$ falls.
 # 1. *The barrier.* Steps 2 and 4 map a region to intervals and a radius that its path points satisfy. If all of these are
-#    strictly within the region's own, a path point in it is inside it: the times at which the path is in the region are
-#    closed and open, and one of them is the start, $\delta = 0$. No path leaves. The map may then be repeated, to shrink it.
+#    strictly within the region's own, a path point in it is inside it: the times at which the path is in the region are closed and
+#    open, and one of them is the start, $\delta = 0$. No path leaves. Nor are there several refits: they would be a line of solutions,
+#    which leaves. The map may then be repeated, to shrink the region.
 # 1. *The slice.* Suppose a path point has $c^\top\delta = s > 0$. Write $\delta = s c / |c|^2 + \epsilon$, so that $c^\top\epsilon = 0$ and
-#    $|\epsilon|^2 \le \rho^2 - s^2 / |c|^2$. About this point, with gradient $G$, Hessian $H_s$ and $v \approx H_s^{-1} c$, the
-#    equation reads $v^\top G = t\sum_S K_m e_m$ $- \sum_m K_m D_m$ $+ (1 - \tau) v^\top g$ $- (H_s v - c)^\top\epsilon$. If the bound of step 2 on
-#    the right is less than $v^\top G$ there is no such point, and as paths begin at $0$ none goes beyond $s$.
+#    $|\epsilon|^2 \le \rho^2 - s^2 / |c|^2$. Count $a_m = u_m^\top\epsilon$ and $D_m$ from the point $s c / |c|^2$, with gradient $G$ and
+#    Hessian $H_s$ there; let $v \approx H_s^{-1} c$. The equation reads $v^\top G = t\sum_S K_m e_m$ $- \sum_m K_m D_m$
+#    $+ (1 - \tau) v^\top g$ $- (H_s v - c)^\top\epsilon$. If the bound of step 2 on the right is less than $v^\top G$ there is no such
+#    point, and as paths begin at $0$ none goes beyond $s$.
 # 1. *Splits.* Where no region is found, sets of one row are bounded by [certified](11_certified.ipynb) Newton steps, and refitted
 #    where these leave it open whether they do most. Then take the rows that do most, $r_1, \dots, r_m$. A larger set has none of
-#    them, or a first one, $r_j$: refit without $r_j$, keep $r_1, \dots, r_{j-1}$, and look at sets of $k - 1$ other rows.
+#    them, or a first one, $r_j$: refit without $r_j$, keep $r_1, \dots, r_{j-1}$, and add what $k - 1$ other rows can do to that.
 #
 # Rounding is bounded as in that chapter. $K_m$ is off by $\gamma |v| |B| |z_m|$ at most, $B$ being the change of coordinates; sums by
 # $\gamma_n$ of their terms; scores, slopes and $D$ by some units of what they are differences of, which counts where $a$ is small;
 # eigenvalues are above what a Cholesky factor proves, $q$ is computed, and $\nu$ takes the gradient as it is. It covers rows that
-# are left out or weighed down, $k$ of them; not a little weight taken from all.
+# are left out or weighed down, $k$ of them; not a little weight taken from all. That $\phi$ is linear is tested at three points.
 #
-# How close is it? Regressions with an intercept and five regressors, skewed as incomes are, and {given}`4,000` rows; and the
-# breast cancer data of scikit-learn at ridge one, of which few rows decide much.
+# How close is it? Regressions with an intercept and five regressors, two of them skewed as incomes are, and {given}`4,000` rows; and
+# the breast cancer data of scikit-learn at ridge one, of which few rows decide much.
 
 # %%
 proofs = influence.proofs(rng, 20 if paper else 1)
@@ -196,15 +198,15 @@ figures.save(fig, "any_k")
 # %% [markdown]
 # ```{figure} figures/any_k.svg
 # :name: fig-any-k
-# :alt: Two rising lines over the number of rows left out, so close that they look like one.
+# :alt: Two rising lines over the number of rows left out, so close that they nearly touch.
 # What a set of $k$ rows does to a coefficient, by a refit, and what no set exceeds. Simulated regressions, medians.
 # {verdict}`beyond.any_k.ratio_10`
 # ```
 #
 # The bound is {value}`beyond.any_k.ratio_10 | .4f` times what is attained at ten rows and {value}`beyond.any_k.ratio_50 | .4f` times
 # at fifty, after {value}`beyond.any_k.seconds | .1f` seconds of one core. On the breast cancer data it is
-# {value}`beyond.any_k.breast_cancer | .4f` times what is found. Each row more takes about ten times as long there: sets are split
-# by some thirty rows, and then again.
+# {value}`beyond.any_k.breast_cancer | .4f` times what is found. Each row more takes ten times as long there, or longer: sets are split
+# by their most dangerous rows, and then again.
 #
 # `acv.robustness_interval` asks for the sign alone: how many rows are proved to leave it, and how many are found that do not.
 
@@ -223,5 +225,5 @@ print(f"{flips} rows do" if flips else "no ten rows were found that do")
 #   regressions `certify=True` says how much more, at most.
 # - Look at the sites. A handful of misread counts is a finding about the data; a handful of honest ones is a finding
 #   about the conclusion.
-# - *Nearest work.* Greedy search that refits has fewest failures in least squares {cite:p}`huang2024,hu2024`, where for one number the
-#   worst set can be had exactly {cite:p}`konrad2026`. Outside least squares there is no such search: hence bounds.
+# - *Nearest work.* In least squares only greedy search that refits passes all tests of {cite:t}`huang2024`; {cite:t}`hu2024` say why one
+#   shot fails. For one regressor the worst set can be had exactly {cite:p}`konrad2026`. For other losses we know no such search: hence bounds.

@@ -16,8 +16,8 @@
 # $$\frac{d\,\mathrm{CV}}{d\alpha} = \sum_o \Big[ \frac{\partial \ell_o}{\partial \alpha}
 #   - \nabla_\theta \ell_o^\top H(w_o)^{-1} \frac{\partial^2 F}{\partial\theta\,\partial\alpha} \Big].$$
 #
-# A solve for each fold gives the slope along all knobs of the prior. Then any optimiser may walk downhill in $\log \alpha$, and each
-# refit goes on from the last one {cite:p}`bengio2000`.
+# A knob $\alpha$ acts twice: on the loss itself, and through the refit that it moves. One solve for each fold gives the slope along
+# all knobs. Then any optimiser may walk downhill in $\log \alpha$, and each refit goes on from the last one {cite:p}`bengio2000`.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -54,13 +54,13 @@ ledger.record("beyond.tune.price", checks.price.max(), cells)
 
 # %% [markdown]
 # The largest error is {value}`beyond.tune.gradient | .0e`, and the dearest gradient makes a cross-validation
-# {value}`beyond.tune.price | .2f` times as dear. {verdict}`beyond.tune.gradient` {verdict}`beyond.tune.price`
+# {value}`beyond.tune.price | .2f` times as dear; we had promised two at most. {verdict}`beyond.tune.gradient` {verdict}`beyond.tune.price`
 #
 # ## Five ridges
-# Training sets of {given}`400` cells, ten folds each. Everyone starts with all ridges at one, may go a thousandfold up or down,
-# and pays alike: *random* may do two cross-validations for each value with gradient, *grid* as many or, where that is no grid at
-# all, up to twice as many. *one* moves all five together, on a fine grid. Test losses are those of {given}`20,000` other cells. All in standard errors of the
-# cross-validated loss, above tune's.
+# Training sets of {given}`400` cells, ten folds each. *start*, which does nothing, has all ridges at one; each search may go a
+# thousandfold up or down. *random* may do two cross-validations for each value with gradient, *grid* as many or, where that is no
+# grid at all, up to twice as many. *one* moves all five together, on a fine grid. Test losses are those of {given}`20,000` other
+# cells. Losses in standard errors of the cross-validated loss; *loss* and *test* count from tune's.
 
 # %%
 n_draws = 20 if paper else 3
@@ -77,8 +77,8 @@ figures.save(fig, "tuning", cells)
 # %% [markdown]
 # ```{figure} figures/tuning.svg
 # :name: fig-tuning
-# :alt: Four falling lines against the price; tune's falls fastest and ends lowest.
-# The least loss that each search has found, by price, in random order; median and middle half of the training sets.
+# :alt: Four falling lines with bands against the price; tune's begins late, passes the others after a few evaluations and ends lowest.
+# The least loss that each search has found so far, above the least of all, by price (grids in random order): median and middle half.
 # {verdict}`beyond.tune.forest.random`
 # ```
 
@@ -93,12 +93,11 @@ ledger.record_draws(f"{id}.gap", by.gap["tune"], cells, baseline=by.gap["start"]
 ledger.record_draws(f"{id}.regret", by.regret["tune"], cells)
 
 # %% [markdown]
-# At equal cost random search stays {value}`beyond.tune.forest.random | .2f` standard errors above, a grid
-# {value}`beyond.tune.forest.grid | .2f`, and one common ridge {value}`beyond.tune.forest.one | .2f`. Tune is ahead of random search in
-# {value}`beyond.tune.forest.ahead | .0%` of the training sets.
+# At about equal cost random search stays {value}`beyond.tune.forest.random | .2f` standard errors above tune (in
+# {value}`beyond.tune.forest.ahead | .0%` of the sets it is above), a grid {value}`beyond.tune.forest.grid | .2f`, one ridge {value}`beyond.tune.forest.one | .2f`.
 #
 # ## Does it overfit the folds?
-# What was chosen to be low is too low. Chance picks along: more knobs, more of it. So look at cells that no fold has.
+# A loss that was chosen for being low is too low: chance helps to choose, more so of more knobs. So look at data that no fold has.
 
 # %%
 days = 14
@@ -117,20 +116,21 @@ ledger.record_draws("beyond.tune.traffic.test", by.test["start"], cars)
 ledger.record_draws("beyond.tune.traffic.test_random", by.test["random"], cars)
 
 # %% [markdown]
-# {verdict}`beyond.tune.forest.test` *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors above that of tune's
-# five, that of random search {value}`beyond.tune.forest.test_random | .2f` (below zero it would be the better one). Tune's own test
-# loss is {value}`beyond.tune.forest.gap | .2f` above its cross-validated one, the start's
-# {value}`beyond.tune.forest.gap baseline | .2f`: the difference is what choosing by the folds promised too much. With the best alpha
-# that any search met, the test loss would have been {value}`beyond.tune.forest.regret | .2f` lower.
+# {verdict}`beyond.tune.forest.test` *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f`
+# standard errors above that of tune's five, that of random search {value}`beyond.tune.forest.test_random | .2f`. Tune's test loss is
+# {value}`beyond.tune.forest.gap | .2f` above its cross-validated one, the start's {value}`beyond.tune.forest.gap baseline | .2f`: the
+# difference is what choosing by the folds promised too much. With the best alpha that any search met, the test loss would have
+# been {value}`beyond.tune.forest.regret | .2f` lower.
 #
 # *Traffic*: random search stays {value}`beyond.tune.traffic.random | .2f` above in the folds, and tune is ahead in
-# {value}`beyond.tune.traffic.ahead | .0%` of the fortnights. On all other days the start is
-# {value}`beyond.tune.traffic.test | .2f` above tune's choice, random search {value}`beyond.tune.traffic.test_random | .2f`.
-# {verdict}`beyond.tune.traffic.random`
+# {value}`beyond.tune.traffic.ahead | .0%` of the fortnights. {verdict}`beyond.tune.traffic.random` But even the start is near (the table's
+# *loss*), and new days repay nothing: there it is {value}`beyond.tune.traffic.test | .2f` above tune, random search
+# {value}`beyond.tune.traffic.test_random | .2f`. Below zero, tune was the worse choice.
 #
 # ## Do this
 # - Build your model by a function of its knobs, and call `acv.tune(model_of, start, folds)`.
 # - Start where every knob matters: far out the loss is flat, and so is its gradient.
 # - Read `at_bound`: a ridge that runs to its bound says that its columns may go; a knob that the data do not mind says nothing.
 # - Do not report the loss that tuning found. Keep data that no fold has, or wrap an outer split around it.
+# - Keep the start where tuning gains a small part of a standard error of the loss: chance gives as much.
 # - *Nearest work.* {cite:t}`wood2024` chooses smoothing parameters by the gradient of neighbourhood cross-validation.

@@ -6,15 +6,16 @@
 # %% [markdown]
 # # What is a standard error of cross-validation worth?
 #
-# Two models differ by 3 nats in cross-validation, with a standard error of 2. Is the first one better? Everyone computes that
-# error from pairs of losses, row by row, as if both fits had fallen from the sky. They have not: both were made of the same rows.
-# Where the models are close, that is what the difference is made of.
+# Two models differ by 3 nats in cross-validation, with a standard error of 2. Is the first one better? Usually that error comes
+# from pairs of losses, row by row, as if both fits were fixed. They are not: both were made of the same rows. Where the models
+# are close, most of the uncertainty comes from there.
 #
 # ## The idea
-# Leave row $i$ out, and the fit moves by $-H^{-1} J_i$. Its loss rises by $K_{ii}$, with $K_{ij} = J_i^\top H^{-1} J_j$: that is the
-# optimism, which cross-validation takes away. But the fit is where it is because of *all* rows. About the best parameters there are, its
-# loss on fresh rows and on these differ by $\sum_{i \ne j} K_{ij}$, a sum that has mean 0 and that no single loss shows. Its terms
-# are uncorrelated, so that the difference of two models, with matrices $K$ and $L$, has a variance of
+# Leave row $i$ out, and the fit moves by $H^{-1} J_i$, $J_i$ the gradient of its loss. The loss rises by $K_{ii}$, with
+# $K_{ij} = J_i^\top H^{-1} J_j$: that is the optimism, which cross-validation takes away. But the fit is where it is because of *all*
+# rows. Expand about the best parameters there are: the fit's losses on as many fresh rows and on these differ by $\sum_{ij} K_{ij}$ more.
+# Without the $K_{ii}$ its mean is 0, and no single loss shows it. Its terms are uncorrelated but for $K_{ij} = K_{ji}$, so that the
+# difference of two models, with matrices $K$ and $L$, has a variance of
 #
 # $$
 # 2 \sum_{i \ne j} (K_{ij} - L_{ij})^2
@@ -40,9 +41,8 @@ rng = np.random.default_rng(seed)
 
 # %% [markdown]
 # ## Does it cover?
-# Data are drawn anew, {given}`200` rows each time; two models are fitted and cross-validated by exact refits; and on
-# {given}`20000` fresh rows the models without each fold show what the difference should have been. A {given}`95` % interval has to cover that in
-# nineteen draws of twenty.
+# Data are drawn anew, {given}`200` rows each time; two models are fitted and cross-validated by exact refits; and on {given}`20000`
+# fresh rows ten models without a fold show what the difference should have been. A {given}`95` % interval has to cover that in nineteen of twenty draws.
 
 # %%
 n_draws = 200 if paper else 20
@@ -69,20 +69,19 @@ figures.save(fig, "standard_errors")
 # %% [markdown]
 # ```{figure} figures/standard_errors.svg
 # :name: fig-standard-errors
-# :alt: Two panels of crosses well below and dots at or above a dotted line at 95 per cent, for four pairs of models.
-# Coverage of intervals of {given}`95` % for the difference of two models: from pairs of losses alone (crosses), and with what both fits share
-# (dots), in three families. Look at the crosses of the lower rows: the closer two models, the less pairs of losses know. {verdict}`beyond.se`
+# :alt: Two panels, four pairs of models each: crosses far left of a dotted line at 95 per cent but for the ridge, dots near it or to its right.
+# Coverage of intervals of {given}`95` % (dotted) for the difference of two models: from pairs of losses alone (crosses), and with what both fits
+# share (dots); a mark each for logistic, Gaussian and Poisson. In the lower rows the models are closer: pairs of losses know less. {verdict}`beyond.se`
 # ```
 #
 # One column of noise more, leave-one-out of a logistic regression: pairs alone cover
-# {value}`beyond.se.logistic.loo.noise baseline | .0%`, with what the fits share it is {value}`beyond.se.logistic.loo.noise | .0%`. Models
-# that differ by their ridge alone were covered by pairs as well: {value}`beyond.se.logistic.loo.ridge baseline | .0%`. Where models are
-# close the interval is wider than it need be, since the difference is no longer normal; it errs to the side of not choosing.
+# {value}`beyond.se.logistic.loo.noise baseline | .0%`, with what the fits share it is {value}`beyond.se.logistic.loo.noise | .0%`. For models
+# that differ by their ridge alone pairs nearly suffice: {value}`beyond.se.logistic.loo.ridge baseline | .0%`. Where models are
+# close the interval is wider than it need be, as the difference is not normal there; it errs to the side of not choosing.
 #
 # ## What to take away
 # - Do not choose between models whose cross-validated losses differ by less than `dse`. Do not trust an error from pairs of losses
 #   where models are nested or nearly so, whoever computes it.
-# - A large data set does not help: what both fits share stays, a variance of two for each surplus parameter, while the sum over
-#   rows of a real difference grows.
+# - More data do not tell apart models that are both true: a variance of two for each surplus parameter stays. A real difference grows.
 # - The theory of when intervals from pairs hold asks that the *comparison* is stable, and not each model alone
 #   {cite:p}`bayle2025`. Of close models it is not.

@@ -10,10 +10,10 @@
 # numbers that are known beforehand: how many parameters there are for each site, and how many sites a fold leaves out. So there is a map.
 #
 # ## The idea
-# Leave $k$ of $n$ sites out of a model with $d$ parameters. Both steps start at the fit. The jackknife takes the curvature of all
-# sites; a Newton step that of the sites which are left. For logistic regressions with ordinary data the distances are known
-# {cite:p}`rubinstein2026`: a Newton step ends $k d / n^2$ from the refit, the jackknife $(k + d) \sqrt{k d} / n^2$ from
-# the Newton step. What that means for a score is another question: what cross-validation adds to the training loss is its
+# Leave $k$ of $n$ sites out of a model with $d$ parameters. All steps start at the fit. The jackknife takes the curvature of all
+# sites, a frozen step the share of it that is left, a Newton step that of the sites which are left. For logistic regressions with
+# ordinary data rates are known {cite:p}`rubinstein2026`: a Newton step ends of the order of $k d / n^2$ from the refit, the jackknife
+# $(k + d) \sqrt{k d} / n^2$ from the Newton step. A score is another question: what cross-validation adds to the training loss is its
 # *correction*, and a rung is enough where it misses at most {given}`5 %` of that. Doing nothing misses all of it.
 
 # %% tags=["parameters", "remove-cell"]
@@ -55,8 +55,8 @@ figures.save(fig, "phases")
 # %% [markdown]
 # ```{figure} figures/phases.svg
 # :name: fig-phases
-# :alt: Squares over two logarithmic axes: the jackknife is enough in the lower left, a Newton step nearly everywhere, refits at the right and top.
-# The cheapest rung that is enough, {given}`400` rows, median of data sets. Read it from your own two ratios. {verdict}`beyond.phase`
+# :alt: Squares over two logarithmic axes: few parameters take a jackknife or, of larger folds, a frozen step; many a Newton step, upper right a refit.
+# The cheapest rung that is enough, $N$ = {given}`400` rows, median of data sets. Find your regression by its two ratios. {verdict}`beyond.phase`
 # ```
 
 # %% tags=["remove-cell"]
@@ -67,14 +67,14 @@ larger = phase.regressions(1000, dims, [0.01, 0.1, 0.33], many, rng)
 ledger.record("beyond.phase.transfer", phase.transferred(needed, 400, larger, 1000))
 
 # %% [markdown]
-# The map carries over: in data sets of {given}`1000` rows the rung that it names for the same ratios misses at most a tenth of the
-# correction in {value}`beyond.phase.transfer | .0%` of the cells. And the rates hold: over the cells with at most a tenth of either
+# The map carries over to other sizes: in such data of {given}`1000` rows the rung that it names for the same ratios misses at most a tenth
+# of the correction in {value}`beyond.phase.transfer | .0%` of the cells. And the rates hold: over the cells with at most a tenth of either
 # ratio the distances span factors of {value}`beyond.phase.newton baseline | .0f` (Newton step to refit) and
 # {value}`beyond.phase.jackknife baseline | .0f` (jackknife to Newton step); divided by their rates, factors of
 # {value}`beyond.phase.newton | .1f` and {value}`beyond.phase.jackknife | .1f` are left. {verdict}`beyond.phase.newton`
 # {verdict}`beyond.phase.jackknife`
 #
-# A hidden Markov model of {given}`400` steps, single steps left out at random, the shares of the correction that each rung misses:
+# Other models? A hidden Markov model with seven parameters and {given}`400` steps, by random folds: the shares of the correction missed.
 
 # %%
 line = phase.of_series(400, [0.005, 0.05, 0.1, 0.2], many, rng)
@@ -85,12 +85,13 @@ ledger.record_table("beyond.phase.series", line.loc[40], nothing=1.0)
 
 # %% [markdown]
 # Without a tenth of its steps the jackknife misses {value}`beyond.phase.series.infinitesimal_jackknife | .1%`, a Newton step
-# {value}`beyond.phase.series.newton_step | .1%`.
+# {value}`beyond.phase.series.newton_step | .1%`. Of small folds, too, where the map says *jackknife*, it misses more than the map allows: that
+# is a map of regressions. A frozen step, for a gradient a fold, is enough or nearly so in all rows.
 #
 # ## TreeCV or the jackknife?
-# The papers bring two families that were never held against each other. A logistic regression can be had in two ways: by stochastic
-# gradient descent, whose folds TreeCV shares out, or at its optimum, whose folds the jackknife expands. Errors are distances
-# from exact folds of the optimum, in standard errors of the score.
+# The papers do not compare the two families that they bring. A logistic regression can be had in two ways: by stochastic gradient
+# descent, whose folds share work in TreeCV, or at its optimum, from which the jackknife steps to all folds. Errors are distances
+# from exact folds of the optimum, in standard errors of the score: the jackknife's yardstick.
 
 # %%
 sizes = [400, 1600, 6400] if paper else [400, 1600]
@@ -110,7 +111,7 @@ figures.save(fig, "tree_jackknife")
 # %% [markdown]
 # ```{figure} figures/tree_jackknife.svg
 # :name: fig-tree-jackknife
-# :alt: Two panels of lines that fall as seconds grow; the jackknife's lies lowest.
+# :alt: Two panels: the jackknife's line falls steeply as data grow, and lowest at right; TreeCV's lines are nearly flat, lower for fewer epochs.
 # Error of the score against time, a dot for each number of rows; left ten folds, right leave-one-out.
 # {verdict}`beyond.tree_ij.error`
 # ```
@@ -124,15 +125,15 @@ for folds, id in (("n", "beyond.tree_ij"), ("10", "beyond.tree_ij.ten")):
 ledger.record_draws("beyond.tree_ij.price", phase.largest(both, "n")["price"])
 
 # %% [markdown]
-# Leave-one-out of the largest data sets: the jackknife is {value}`beyond.tree_ij.error | .0e` standard errors from exact folds,
-# TreeCV at its best {value}`beyond.tree_ij.tree | .2f`; fit and jackknife take {value}`beyond.tree_ij.price | .1f` times the
-# seconds of TreeCV's single epoch. With ten folds the errors are {value}`beyond.tree_ij.ten.error | .2f` and
-# {value}`beyond.tree_ij.ten.tree | .2f`. {verdict}`beyond.tree_ij.ten.error` More epochs do not help: TreeCV learns a chunk
-# once, all epochs in a row, so that the descent ends near the optimum of its last chunk. What TreeCV gives is the score of the
-# descent; of the optimum the jackknife knows more.
+# Leave-one-out of the largest data sets: the jackknife is {value}`beyond.tree_ij.error | .0e` standard errors from exact folds, TreeCV at
+# its best {value}`beyond.tree_ij.tree | .2f`, the training loss, which does nothing, {value}`beyond.tree_ij.tree baseline | .2f`. Fit and
+# jackknife take {value}`beyond.tree_ij.price | .1f` times the seconds of TreeCV's single epoch. With ten folds the errors are
+# {value}`beyond.tree_ij.ten.error | .2f`, {value}`beyond.tree_ij.ten.tree | .2f` and {value}`beyond.tree_ij.ten.tree baseline | .2f`: here the map
+# asks for a frozen step. {verdict}`beyond.tree_ij.ten.error` More epochs do not help: TreeCV learns a chunk once, all epochs in a row, so that
+# the descent ends near the optimum of its last chunk. TreeCV gives the score of the descent; of the optimum of many rows the jackknife knows more.
 #
 # ## What to take away
-# - Look up the map before you choose a rung, and run `check_result` after.
+# - Look up the map before you choose a rung for a regression, start with a frozen step for a series, and run `check_result` after.
 # - A learner with an optimum: take a step from it. A learner that only ever passes once over its rows: TreeCV, there is nothing to step from.
 # - Do not rank predictions of rows that were left out one by one: each leans away from its own class {cite:p}`austin2025`, and
 #   `approx_cross_val_predict` warns of it.
