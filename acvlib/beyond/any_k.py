@@ -22,7 +22,7 @@ FIRST = 4  # dangerous rows by which sets are split, and twice as many where tha
 FAMILIES = 4000  # of sets, at most
 
 
-class _Family(Barrier):
+class Conclusion(Barrier):
     """What the sets of at most k of some rows add to slope'params of a fit."""
 
     def __init__(self, fit: Any, slope: np.ndarray, rows: np.ndarray, k: int):
@@ -73,8 +73,8 @@ class _Family(Barrier):
             rows[row] = False
             others = replace(self.fit.model, sample_weight=weights * (np.arange(len(rows)) != row))
             without = fit_model(others, self.fit.params)
-            families.append(_Family(without, self.slope, rows.copy(), self.k - 1))
-        families.append(_Family(self.fit, self.slope, rows, self.k))
+            families.append(Conclusion(without, self.slope, rows.copy(), self.k - 1))
+        families.append(Conclusion(self.fit, self.slope, rows, self.k))
         return [(family, 2 * count) for family in families if family.k]
 
 
@@ -87,7 +87,7 @@ def proved(fit: Any, slope: np.ndarray, k: int, least: float) -> tuple[float, An
     """
     check_family(fit)
     best, most, effect = None, max(least, 0.0), least
-    families = [(_Family(fit, slope, fit.model.observed, k), FIRST)]
+    families = [(Conclusion(fit, slope, fit.model.observed, k), FIRST)]
     for _ in range(FAMILIES):
         family, count = families.pop()
         family.settle()

@@ -39,7 +39,7 @@ def largest_effect(fit, c, sets):
 @np.errstate(all="ignore")
 def of_region(fit, c, k, least):
     """The bound of one region, without splits."""
-    family = any_k._Family(fit, c, fit.model.observed, k)
+    family = any_k.Conclusion(fit, c, fit.model.observed, k)
     family.settle()
     return family.bound(fit.params, least)
 
