@@ -221,9 +221,9 @@ print(f"{flips} rows do" if flips else "no ten rows were found that do")
 # %%
 full = weak.fit
 less = acv.fit(replace(full.model, X=np.delete(full.model.X, 1, axis=1)))
-kept, lost = acv.same_choice(full, less, 20)
+kept, lost = acv.same_choice(full, less, 10)
 ledger.record("beyond.any_k.choice", kept)
-print(f"no {kept} rows change the choice; {lost or 'no twenty'} are found that do")
+print(f"no {kept} rows change the choice; {lost or 'no ten'} are found that do")
 
 # %% [markdown]
 # ## Do this
