@@ -23,6 +23,7 @@ check_result         which folds not to trust: refit_unreliable mends them, cert
 compare_methods      a table of results of one model; compare_models, of several on the same folds
 choose, tune         which of several models; which hyperparameters
 most_influential     which sites a conclusion rests on; robustness_interval, how many it takes
+same_choice          how many rows it takes to change which of two models is preferred
 bootstrap            resamples by the same steps
 check_model          whether a model of your own is what methods take it for
 plots                pictures of results
@@ -76,6 +77,7 @@ _LAZY_NAMES = {
         ".beyond.influence": "most_influential robustness_interval",
         ".beyond.leave_future_out": "leave_future_out",
         ".beyond.measures": "influence",
+        ".beyond.preference": "same_choice",
         ".beyond.tune": "tune",
         ".rows": "Examples",
         ".sklearn": "approx_cross_val_predict approx_cross_validate",

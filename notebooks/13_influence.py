@@ -16,6 +16,7 @@ scale = "quick"
 seed = 1
 
 # %% tags=["remove-cell"]
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -215,6 +216,16 @@ weak = influence.weakest(rng)
 proved, flips = acv.robustness_interval(weak.fit, weak.phi, 10)
 print(f"no {proved} rows change the sign", end="; ")
 print(f"{flips} rows do" if flips else "no ten rows were found that do")
+
+# %% [markdown]
+# And which model wins? `acv.same_choice` proves it of leave-one-out, by the same barrier, for two nested regressions:
+
+# %%
+full = weak.fit
+less = acv.fit(replace(full.model, X=np.delete(full.model.X, 1, axis=1)))
+kept, lost = acv.same_choice(full, less, 10)
+ledger.record("beyond.any_k.choice", kept)
+print(f"no {kept} rows change the choice; {lost or 'no ten'} are found that do")
 
 # %% [markdown]
 # ## Do this

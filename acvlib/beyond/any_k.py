@@ -1,197 +1,36 @@
 """The most that dropping any k rows of a regression can add to c'theta: a proof over all sets.
 
-While the rows of S fade, t = 0 to 1, the optimum moves from params by delta on a path with
-
-    grad F(params + delta) = t sum_S slope_n(eta_n + z_n'delta) z_n,   slope_n = loss_n'.
-
-A region that the equation maps into its inside is left by no path, and within it none reaches a
-c'delta at which the equation has no solution. Sets of which nothing is proved are split. The proof,
-in coordinates u = B z, is in the chapter "Which data decide a conclusion?"; its steps have numbers.
+A region that no path to a refit leaves (`barrier`) bounds c'theta, and slices of it bound it
+closely. Sets of which nothing is proved are split.
 """
 
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from ..fit import fit as fit_model
 from ..folds import leave_one_out
 from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..models import GLM
-from ..parallel import pieces
-from .certify import certify
-from .certify.regressions import Regression
-from .certify.verified import SIDES, UP, NotCertified, are_above, gamma, norms
+from .barrier import Barrier
+from .certify import PROVED, certify
+from .certify.verified import UP, NotCertified
 
-ROUNDS = 20  # maps of a region, at most
-SHRUNK = 4  # of these from the first one into itself on
-WIDEST = 4.0  # a radius, over that of the first map, at which a region is given up
-AT_ONCE = 2**18  # products of rows in memory together
 FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
 FAMILIES = 4000  # of sets, at most
 
 
-def highest(matrix: np.ndarray) -> float:
-    """Above the largest eigenvalue of a symmetric matrix (D, D), and 0."""
-    if not np.isfinite(matrix).all():
-        return np.inf
-    dim = len(matrix)
-    slack = 8.0 * gamma(dim) * dim * (np.abs(matrix).sum() + 1e-150)
-    top = max(np.linalg.eigvalsh(matrix)[-1], 0.0) + 3.0 * slack
-    return UP * top if are_above(top * np.eye(dim) - matrix, slack) else np.inf
-
-
-class _Terms:
-    """What bounds v'(path - point), for points of a region around params + B'delta and any v."""
-
-    def __init__(self, family: Any, delta: np.ndarray, boxes: np.ndarray, radius: float):
-        """The slopes there and their sum, with rounding (step 1); then ranges (steps 2 and 3)."""
-        self.choices, self.weights = family.problem.choices, family.fit.model.sample_weight
-        y, tiny, sizes, length = family.fit.model.y, family.tiny, family.sizes, norms(delta)
-        self.eta = family.eta + family.u @ delta
-        self.mean_at = expit if self.choices else np.exp
-        self.mean = self.mean_at(self.eta)
-        self.slope = self.weights * (self.mean - y)
-        slip = 2.0 * tiny * self.weights * (self.mean + y) * (family.scores + length * sizes)
-        self.curvature = self.weights * self.mean * (expit(-self.eta) if self.choices else 1.0)
-        self.middle = self.curvature * (0.5 - self.mean if self.choices else 0.5)
-        at, ridge = family.problem.at, family.problem.ridge
-        self.gradient = self.slope @ family.u + family.b @ (ridge * (at + delta @ family.b))
-        pull = ridge * (np.abs(at) + length * family.units)
-        self.noise = UP * (slip @ sizes + tiny * (pull @ family.units))
-        self.slip = slip @ sizes**2
-        low, high = np.maximum(boxes[:2], boxes[2:])
-        far = np.maximum(low, high)
-        slip *= (1.0 + far) * np.exp(far)
-        third = self.curvature * (3.0 + np.exp(far)) / 4.0
-        third = np.minimum(third, self.weights / 8.0) if self.choices else third
-        self.half = far * third / 6.0 + slip
-        self.lost = np.maximum(low * (self.half + self.middle), high * (self.half - self.middle))
-        self.rests = self._rests(boxes[:2]) + slip
-        rests = self._rests(boxes[2:]) + slip
-        ends = self.curvature * boxes[:1:-1] - SIDES * self.slope + slip
-        self.apart = family.free * np.maximum(ends, rests)
-        self.together = family.free * np.maximum(ends + rests[::-1], 0.0)
-        doubts = sizes @ (self.apart + self.together + self.rests).max(axis=0)
-        doubts += radius**2 * (sizes**3 @ (np.abs(self.middle) + self.half))
-        self.doubt = tiny * doubts + family.off * radius + family.noise
-
-    def _rests(self, boxes):
-        """Above -D(a) and D(a) = slope(eta + a) - slope(eta) - curvature a, for a in boxes."""
-        low, high = SIDES * boxes
-        turns = np.clip(-2.0 * self.eta, low, high) if self.choices else 0.0 * low
-        moves = np.array([low, high, turns, 0.0 * low])
-        rests = self.weights * (self.mean_at(self.eta + moves) - self.mean) - self.curvature * moves
-        return np.array([-rests.min(axis=0), rests.max(axis=0)])
-
-    def sums(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(above what all rows add (m,), of each in a set (m, n)), for v'u = up - down (m, n)."""
-        return up @ self.rests[0] + down @ self.rests[1], up * self.apart[0] + down * self.apart[1]
-
-    def in_ball(self, up: np.ndarray, down: np.ndarray, rows: np.ndarray, square: float) -> tuple:
-        """The same of one v, where all rests together are a form of a vector with that square."""
-        form = up * (self.half - self.middle) + down * (self.half + self.middle)
-        most = square * highest((rows.T * form) @ rows)
-        return most, up * self.together[0] + down * self.together[1]
-
-
-class _Family:
-    """The sets of at most k of some rows, all others of a fit being kept."""
+class Conclusion(Barrier):
+    """What the sets of at most k of some rows add to slope'params of a fit."""
 
     def __init__(self, fit: Any, slope: np.ndarray, rows: np.ndarray, k: int):
-        self.fit, self.slope, self.free, self.k = fit, slope, rows, min(k, int(rows.sum()))
-        self.problem = problem = Regression(fit)
-        (n, dim), whole, columns = problem.z.shape, problem.whole, fit.model.columns
-        self.tiny = 8.0 * gamma(n + 4 * dim)
-        self.sizes, self.units = problem.bent, whole.units
-        self.b = np.linalg.cholesky(whole.inverse).T
-        self.off = whole.doubt + self.tiny * (whole.units @ whole.sides) ** 2
-        self.u = problem.z @ self.b.T
-        self.lengths = UP * (norms(self.u) + self.tiny * self.sizes)
-        self.eta = problem.z @ problem.at
-        self.scores = 2.0 + np.abs(problem.z) @ np.abs(problem.at)
-        self.c = columns.standard_gradient(slope)
+        super().__init__(fit, rows, k)
+        columns, whole = fit.model.columns, self.problem.whole
+        self.slope, self.c = slope, columns.standard_gradient(slope)
         self.blur = 2.0 * self.tiny * (np.abs(slope) @ np.abs(columns.inverse) @ whole.units)
         self.length = whole.dual(self.c[None])[0] + self.blur
-        self.noise, self.boxes, self.radius = 0.0, np.zeros((4, n)), np.inf
-        self.start = _Terms(self, np.zeros(dim), self.boxes, 0.0)
-        self.noise = UP * (norms(self.start.gradient) + self.start.noise)
-
-    def largest(self, values: np.ndarray):
-        """The k largest of each row, of which the least comes first."""
-        least = values.shape[-1] - self.k
-        return np.partition(values, least)[..., least:]
-
-    def settle(self) -> None:
-        """Look for boxes (4, n) and a radius that no path of two rows or more leaves (step 5)."""
-        region = np.zeros(4 * len(self.u) + 1)
-        slack = np.append(np.tile(2e-3 * self.lengths, 4), 4e-3)
-        inside, first = 0, np.inf
-        for _ in range(ROUNDS if self.k > 1 else 0):
-            image = self._map(region[:-1].reshape(4, -1), region[-1])
-            first = min(first, image[-1])
-            if inside == SHRUNK or not image[-1] <= WIDEST * first < np.inf:
-                break
-            if inside or (image < region).all():
-                inside += 1
-                region = np.minimum(image, region)
-                self.boxes, self.radius = region[:-1].reshape(4, -1), region[-1]
-            else:
-                region = region + 1.3 * np.maximum(image - region, 0.0)
-                region += slack * region[-1] + 1e-12
-
-    def _map(self, boxes, radius):
-        """What the equation says of the points of a region: boxes, then a radius (steps 2 to 4)."""
-        terms = _Terms(self, np.zeros(len(self.b)), boxes, radius)
-        moves = np.empty_like(boxes)
-        for rows in pieces(len(self.u), 1 + AT_ONCE // len(self.u)):
-            products = self.u[rows] @ self.u.T
-            itself = np.arange(len(products)), np.arange(len(self.u))[rows]
-            parts = np.maximum(-products, 0.0), np.maximum(products, 0.0)
-            for side in (0, 1):
-                total, each = terms.sums(parts[side], parts[1 - side])
-                mine = each[itself]
-                each[itself] = 0.0
-                most = self.largest(each)
-                moves[side, rows] = total + most.sum(axis=1)
-                moves[2 + side, rows] = moves[side, rows] + mine - most[:, 0]
-        moves = UP * (moves + self.lengths * terms.doubt + self.tiny * radius * self.sizes)
-        moves[2:] *= self.free
-        inner = boxes[2:] if radius else moves[2:]
-        chords = np.maximum(terms.curvature - terms.lost, 0.0)
-        gains = inner * SIDES * terms.slope + chords * inner**2
-        gain = UP * self.largest(self.free * np.maximum(gains.max(axis=0), 0.0)).sum()
-        share = 1.0 - highest((self.u.T * (terms.curvature - chords)) @ self.u) - self.off
-        share -= 2.0 * terms.slip + self.tiny * (terms.curvature @ self.sizes**2)
-        noise = self.noise + terms.noise
-        root = np.sqrt(noise**2 + 4.0 * share * gain)
-        radius = UP * (noise + root) / (2.0 * share) if share > 0.0 else np.inf
-        return np.append(np.minimum(moves, self.lengths * radius), radius)
-
-    def excludes(self, level: float) -> bool:
-        """Whether no path has c'delta = level (step 6)."""
-        c = self.b @ self.c
-        square = c @ c
-        delta = level / square * c
-        left = UP * np.sqrt(max(self.radius**2 * UP - level**2 / square / UP, 0.0))
-        rows = self.u - np.outer(self.u @ c, c / square)
-        slack = self.tiny * self.sizes * (norms(delta) + self.radius)
-        boxes = self.boxes - np.tile(SIDES, (2, 1)) * (self.u @ delta) + slack
-        terms = _Terms(self, delta, np.clip(boxes, 0.0, UP * norms(rows) * left + slack), left)
-        change = terms.curvature - self.start.curvature
-        hessian = (self.u.T * change) @ self.u + np.eye(len(c))
-        doubt = self.tiny * (np.abs(change) @ self.sizes**2 + 1.0)
-        doubt += terms.slip + self.start.slip + self.off
-        v = np.linalg.solve(hessian, c)
-        long = UP * norms(v)
-        lost = (norms(hessian @ v - c) + doubt * long) * left + self.tiny * norms(c) * norms(delta)
-        lost += long * (terms.doubt + terms.noise + self.tiny * norms(terms.gradient))
-        parts = np.maximum(self.u @ v, 0.0), np.maximum(-self.u @ v, 0.0)
-        sums = terms.sums(*parts), terms.in_ball(*parts, rows, left**2)
-        most = min(total + self.largest(each).sum() for total, each in sums)
-        return UP * (most + lost) < v @ terms.gradient
 
     def above(self, start: np.ndarray, params: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """Above slope'(params - start) within so many standard errors of params (n, D)."""
@@ -205,10 +44,10 @@ class _Family:
         ahead += self.blur * self.radius
         high = self.length * self.radius
         low = min(max(most - ahead, 1e-6 * high), high)
-        high = low if self.excludes(low) else high
+        high = low if self.excludes(self.c, low) else high
         while high - low > 4e-4 * low:
             middle = np.sqrt(low * high)
-            low, high = (low, middle) if self.excludes(middle) else (middle, high)
+            low, high = (low, middle) if self.excludes(self.c, middle) else (middle, high)
         return float(UP * (ahead + high))
 
     def singles(self, start: np.ndarray, most: float) -> tuple:
@@ -234,8 +73,8 @@ class _Family:
             rows[row] = False
             others = replace(self.fit.model, sample_weight=weights * (np.arange(len(rows)) != row))
             without = fit_model(others, self.fit.params)
-            families.append(_Family(without, self.slope, rows.copy(), self.k - 1))
-        families.append(_Family(self.fit, self.slope, rows, self.k))
+            families.append(Conclusion(without, self.slope, rows.copy(), self.k - 1))
+        families.append(Conclusion(self.fit, self.slope, rows, self.k))
         return [(family, 2 * count) for family in families if family.k]
 
 
@@ -248,7 +87,7 @@ def proved(fit: Any, slope: np.ndarray, k: int, least: float) -> tuple[float, An
     """
     check_family(fit)
     best, most, effect = None, max(least, 0.0), least
-    families = [(_Family(fit, slope, fit.model.observed, k), FIRST)]
+    families = [(Conclusion(fit, slope, fit.model.observed, k), FIRST)]
     for _ in range(FAMILIES):
         family, count = families.pop()
         family.settle()
@@ -267,11 +106,11 @@ def proved(fit: Any, slope: np.ndarray, k: int, least: float) -> tuple[float, An
 
 def check_family(fit: Any) -> None:
     """Raise NotCertified for a model of whose subsets nothing can be proved."""
-    name = fit.model.family.name if type(fit.model) is GLM else type(fit.model).__name__
-    if site_penalty := getattr(fit.model, "site_penalty", 0.0):
-        name = f"site_penalty = {site_penalty:g}"
-    if name not in ("logistic", "poisson", "poisson rate"):
-        more = "; of gaussian ones see Rubinstein and Hopkins (2025)" * (name == "gaussian")
-        remedy = "leave certify out, and read `exact`, which bounds it from below"
-        kinds = f"logistic and Poisson GLMs without site_penalty{more}"
-        raise NotCertified(f"{name}: what any k rows can do is proved for {kinds}: {remedy}")
+    model = fit.model
+    if type(model) is not GLM or model.family not in PROVED or model.site_penalty:
+        kind = getattr(getattr(model, "family", None), "name", type(model).__name__)
+        raise NotCertified(
+            f"{kind}: what any k rows can do is proved for logistic and Poisson GLMs without "
+            "site_penalty (of gaussian ones see Rubinstein and Hopkins, 2025): leave certify out, "
+            "and read `exact`, which bounds it from below"
+        )

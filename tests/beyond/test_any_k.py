@@ -8,6 +8,7 @@ import pytest
 
 import acvlib as acv
 from acvlib.beyond import any_k
+from acvlib.beyond.barrier import highest
 from acvlib.models import GLM
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
@@ -38,7 +39,7 @@ def largest_effect(fit, c, sets):
 @np.errstate(all="ignore")
 def of_region(fit, c, k, least):
     """The bound of one region, without splits."""
-    family = any_k._Family(fit, c, fit.model.observed, k)
+    family = any_k.Conclusion(fit, c, fit.model.observed, k)
     family.settle()
     return family.bound(fit.params, least)
 
@@ -110,10 +111,10 @@ def test_highest_is_above_the_largest_eigenvalue():
     matrices += matrices.transpose(0, 2, 1)
     matrices[0] = 0.0
     true = np.maximum(np.linalg.eigvalsh(matrices)[:, -1], 0.0)
-    found = np.array([any_k.highest(matrix) for matrix in matrices])
+    found = np.array([highest(matrix) for matrix in matrices])
     assert (found >= true).all()
     assert (found <= true * (1.0 + 1e-9) + 1e-10 * np.abs(matrices).max(axis=(1, 2)) + 1e-90).all()
-    assert np.isinf(any_k.highest(np.full((2, 2), np.nan)))
+    assert np.isinf(highest(np.full((2, 2), np.nan)))
 
 
 def test_robustness_interval_holds_what_exhaustion_says():
@@ -146,7 +147,7 @@ def test_what_cannot_be_proved_is_refused():
     with pytest.raises(acv.NotCertified, match="probit: .* logistic and Poisson GLMs"):
         acv.robustness_interval(probit, lambda p: p[0], 2)
     mean = acv.fit(GLM(X, y, "logistic", site_penalty=0.1))
-    with pytest.raises(acv.NotCertified, match="site_penalty = 0.1: "):
+    with pytest.raises(acv.NotCertified, match="logistic: .* without site_penalty"):
         acv.most_influential(mean, lambda p: p[0], 2, certify=True)
     separable = GLM(np.arange(12.0)[:, None], np.arange(12) > 5)
     with pytest.raises(ValueError, match="penalty"):

@@ -140,14 +140,13 @@ def _look(problem, kept, params, folds, reach, own):
     By the fit's Hessian, the ridge alone, and where these prove nothing by their `own` Hessian.
     """
     open_ = np.flatnonzero(~(reach < 1.0))
-    least = problem.whole.share(np.diag(problem.ridge)) if open_.size else 0.0
     rate = UP * problem.rate
     for part in pieces(len(open_), problem.together):
         rows = open_[part]
         points, _ = problem.inward(params[rows])
         gradients, noise, drifts = problem.gradients(points, folds[rows])
         lengths = rate * (problem.whole.dual(gradients) + noise)
-        reach[rows] = lengths / np.maximum(kept[rows] * np.exp(-drifts), least)
+        reach[rows] = lengths / np.maximum(kept[rows] * np.exp(-drifts), problem.whole.least)
         for row, length, *at in zip(rows, lengths, points, gradients, strict=True):
             if own and reach[row] >= 1.0 and np.isfinite(length):
                 hessians = problem.fit.derivatives.fold_hessians(params[row, None], folds[[row]])

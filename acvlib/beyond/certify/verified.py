@@ -5,6 +5,7 @@ are right to a few units in the last place; underflow counts as nothing. Source:
 """
 
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,10 @@ class Metric:
     eigenvalues of H^1/2 R H^1/2 are within 1 -+ q.
     """
 
-    def __init__(self, matrix: np.ndarray, terms: np.ndarray, error: float):
+    def __init__(self, matrix: np.ndarray, terms: np.ndarray, error: float, ridge: Any = 0.0):
         diagonal = np.diag(matrix)
         self.matrix = 0.5 * (matrix + matrix.T)
+        self.ridge = np.broadcast_to(ridge, diagonal.shape)
         self.error = error + 2.0 * UNIT
         self.terms = np.sqrt(np.maximum(terms, diagonal))
         longer = 1.0 + gamma(2 * len(matrix))  # than sums of D positive terms by these
@@ -76,6 +78,11 @@ class Metric:
             raise NotCertified(f"the Hessian is too near to a singular one: {self.doubt:.1g}")
         self.inverse = inverse * self.scales
         self.units = np.sqrt(np.diag(self.inverse) / (1.0 - self.doubt)) * longer
+
+    @cached_property
+    def least(self) -> float:
+        """The share of H that the ridge alone keeps."""
+        return self.share(np.diag(self.ridge))
 
     def dual(self, rows: np.ndarray) -> np.ndarray:
         """sqrt(v' H^-1 v) of rows v (n, D)."""

@@ -71,6 +71,8 @@ PROVABLE = FIRST | {"fit": acv.fit(replace(GLM, site_penalty=0.0))}
 add("most_influential", GREEDY, less="k: one, bool", phi=PHI | CONSTANT)
 add("influence", {"fit": FIT}, by=lambda fit: acv.influence(fit).to_numpy())
 add("robustness_interval", PROVABLE, less="k: one, bool", phi=PHI | CURVED)
+RIDGED = acv.fit(replace(GLM, site_penalty=0.0, penalty=9.0))
+add("same_choice", {"fit": PROVABLE["fit"], "other": RIDGED, "k": 2}, less="k: one, bool")
 
 
 def ridge_of(alpha):
