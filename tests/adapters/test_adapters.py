@@ -275,8 +275,10 @@ def test_what_a_loop_names_later_is_not_what_the_model_has():
     for shift in (0.0, 1.0):
         terms = lambda p, w: smooth(p, w) + jnp.sum(w) * shift * p[0]  # noqa: B023, E731
         made.append(acv.from_jax(terms, lambda p, s: (X @ p)[s] * shift, N, START))  # noqa: B023
-    own = acv.from_jax(smooth, lambda p, s: 0.0 * (X @ p)[s], N, START)
-    steps = [acv.fit(model).params for model in (made[0], own)]
+    sizes = []
+    alone = acv.from_jax(smooth, lambda p, s: sizes.append(len(s)) or 0.0 * (X @ p)[s], N, START)
+    assert sizes == [1, 2, N // 2]  # looked at twice, and compiled once
+    steps = [acv.fit(model).params for model in (made[0], alone)]
     np.testing.assert_allclose(*steps)
     with pytest.raises(ValueError, match="what heldout uses has changed"):
         acv.newton_step(acv.fit(made[0]), FOLDS["few"])
