@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
@@ -87,12 +88,22 @@ def optional(self, X, y=None):
     return SelectKBest.fit(self, X, np.arange(len(X)) if y is None else y)
 
 
+def level(self, X, y=0.0):
+    self.mean_ = np.mean(y)
+    return self
+
+
 Optional = type("Optional", (SelectKBest,), {"fit": optional})
+of_y = {"fit": level, "transform": lambda self, X: X + self.mean_}
+Level = type("Level", (TransformerMixin, BaseEstimator), of_y)
 
 
-@pytest.mark.parametrize("step", [*LEARNS, Optional(k=1)], ids=lambda step: type(step).__name__)
-def test_whatever_learns_from_y_is_found(step):
-    assert estimators._learns_from_y(step, np.round(X), LABELS == "yes")
+@pytest.mark.parametrize("y", [LABELS == "yes", 1e9 + VALUES], ids=["labels", "far"])
+@pytest.mark.parametrize(
+    "step", [*LEARNS, Optional(k=1), Level()], ids=lambda step: type(step).__name__
+)
+def test_whatever_learns_from_y_is_found(step, y):
+    assert estimators._learns_from_y(step, np.round(X), y)
 
 
 def test_params_have_the_names_of_cross_validate():
