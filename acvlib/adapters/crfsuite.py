@@ -219,10 +219,8 @@ def from_crfsuite(
         settings = f"algorithm={fitted.algorithm!r}, c1={fitted.c1!r}"
         raise ValueError(f"{settings}: only lbfgs with c1=0 has a smooth objective; fit that")
     if fitted.min_freq:
-        reason = "each refit of crfsuite drops features that are rare in its data"
-        raise ValueError(
-            f"min_freq={fitted.min_freq!r}: {reason}, weights of 0 do not; fit without"
-        )
+        reason = "each refit of crfsuite drops what is rare in its data, weights of 0 do not"
+        raise ValueError(f"min_freq={fitted.min_freq!r}: {reason}; fit without")
     ridge = 2.0 * (1.0 if fitted.c2 is None else fitted.c2)
     y = in_order_of(getattr(X, "index", None), "y", y)
     model = FeatureCRF(X, y, ridge)
