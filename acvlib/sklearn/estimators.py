@@ -165,9 +165,7 @@ def outcomes_of(estimator: Any, X: Any, y: Any) -> np.ndarray:
         known = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
         raise TypeError(f"{name} has no translation to a GLM; there is one for {known}")
     validation.check_is_fitted(estimator)
-    columns = estimator.n_features_in_
-    if X.shape[1] != columns:
-        raise ValueError(f"X {X.shape}: the estimator was fitted to {columns} columns")
+    validation._check_n_features(estimator, X, reset=False)
     if isinstance(y, np.ma.MaskedArray):
         raise ValueError("y is a masked array: leave out its masked rows, here and in X")
     try:

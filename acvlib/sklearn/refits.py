@@ -87,7 +87,7 @@ class Refits:
         self.design, self.basis = reduced(self.last, table, settings, self.weights)
         self.level = settings.get("level", 0.0)
         self.centre = np.median(self.design[:FIRST], axis=0) * self.head
-        heaviest = 0 if self.weights is None else np.argmax(self.weights)
+        heaviest = 0 if self.weights is None else int(np.argmax(self.weights))
         self.row = table[[heaviest]], self.design[heaviest] - self.centre
         self.design -= self.centre
         with in_words_of(self.last):
@@ -208,9 +208,8 @@ class Refits:
         if lack.any() and unreliable != "ignore":
             fold = np.argmax(lack)
             label = self.last.classes_[np.argmin(left[fold])]
-            first = f"fold {fold} leaves no row of class {label}"
-            count = f"{lack.sum()} of {len(lack)} folds lack a class"
-            warn(f"{count}, {first}: scikit-learn refits them", UnreliableFolds)
+            named = f"{lack.sum()} of {len(lack)} folds lack a class, fold {fold} leaves no row of"
+            warn(f"{named} class {label}: scikit-learn refits them", UnreliableFolds)
         return lack
 
     def _refit(self, fold):
