@@ -20,7 +20,7 @@ from ..model import ModelDefaults
 from ..parallel import pieces
 from ..solvers.inverse import DenseFolds, DenseHessian
 from ..weighting import Weights
-from .checks import check_functions, repeated
+from .checks import check_functions, halves, repeated
 
 LANES = 16  # rows of one call, or 1: each number is compiled, which takes a second or more
 CHANGED = (
@@ -116,15 +116,11 @@ class AdaptedModel(ModelDefaults):
     @cached_property
     def derivatives(self) -> "AdaptedDerivatives":
         """Those of the other library in place of autograd's, compiled when first called."""
-        derivatives = AdaptedDerivatives(self)
-        derivatives.at_first = derivatives.one_loss()
-        return derivatives
+        return AdaptedDerivatives(self)
 
 
 class AdaptedDerivatives(Derivatives):
     """Derivatives of one AdaptedModel."""
-
-    at_first: np.ndarray  # what one_loss() was when the model was made
 
     def __init__(self, model):
         super().__init__(model)
@@ -148,10 +144,15 @@ class AdaptedDerivatives(Derivatives):
             "heldout": heldout,
         }
         self._functions = {name: of.compiled(of.vmap(each)) for name, each in functions.items()}
-        site = Known.of(model).numbers[:1]
-        near = start + 0.1 * np.random.default_rng(0).standard_normal(len(start))
-        self.one_loss = lambda: of.compiled(lambda *at: heldout(*at))(near, site)[0]
         self._sizes: set[int] = set()  # of folds, each compiled on its own
+
+    @cached_property
+    def at_first(self) -> np.ndarray:
+        """Held-out losses when first asked for: by a fold of a size that checks compile anyway."""
+        start = self.model.initial_params()
+        near = start + 0.1 * np.random.default_rng(0).standard_normal(len(start))
+        half = halves(Known.of(self.model).numbers)[0]
+        return self._rows("heldout", repeated(2, near), repeated(2, half))[0]
 
     def _rows(self, name: str, *tables: Any) -> list[np.ndarray]:
         """The results of a function for each row of its arguments.
@@ -187,8 +188,8 @@ class AdaptedDerivatives(Derivatives):
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[Any, np.ndarray]:
-        found = self._of_folds("value_and_gradient", params, folds)
-        return found[0], found[1]
+        objectives, gradients = self._of_folds("value_and_gradient", params, folds)
+        return objectives, gradients
 
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
@@ -203,7 +204,8 @@ class AdaptedDerivatives(Derivatives):
         for size in np.unique(folds.sizes):
             if size not in self._sizes:
                 self._sizes.add(size)
-                if not np.array_equal(self.one_loss(), self.at_first, equal_nan=True):
+                anew = AdaptedDerivatives(self.model)  # whose functions are read once more
+                if not np.array_equal(anew.at_first, self.at_first, equal_nan=True):
                     raise ValueError(CHANGED)
             alike = np.flatnonzero(folds.sizes == size)
             sites = np.array([folds[fold] for fold in alike])

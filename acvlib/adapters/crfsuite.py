@@ -216,11 +216,11 @@ def from_crfsuite(
     if getattr(fitted, "tagger_", None) is None:
         raise ValueError("the CRF is not fitted: call its fit(X, y)")
     if fitted.algorithm not in (None, "lbfgs") or fitted.c1:
-        found = f"algorithm={fitted.algorithm!r}, c1={fitted.c1!r}"
-        raise ValueError(f"{found}: only lbfgs with c1=0 has a smooth objective; fit that")
+        settings = f"algorithm={fitted.algorithm!r}, c1={fitted.c1!r}"
+        raise ValueError(f"{settings}: only lbfgs with c1=0 has a smooth objective; fit that")
     if fitted.min_freq:
-        found = f"min_freq={fitted.min_freq!r}: each refit of crfsuite drops the features that are"
-        raise ValueError(f"{found} rare in its own data, which weights of 0 do not; fit without")
+        reason = "each refit of crfsuite drops what is rare in its data, weights of 0 do not"
+        raise ValueError(f"min_freq={fitted.min_freq!r}: {reason}; fit without")
     ridge = 2.0 * (1.0 if fitted.c2 is None else fitted.c2)
     y = in_order_of(getattr(X, "index", None), "y", y)
     model = FeatureCRF(X, y, ridge)
@@ -262,6 +262,6 @@ def _renumbered(ids, names):
     """For each of crfsuite's ids, {name: id}, our number of the name."""
     numbers = {name: number for number, name in enumerate(names)}
     if unknown := sorted(ids.keys() - numbers.keys()):
-        found = f"{unknown[0]!r:.60} and {len(unknown) - 1} more of its names are not in X, y"
-        raise ValueError(f"{found}: {SAME}")
+        missing = f"{unknown[0]!r:.60} and {len(unknown) - 1} more of its names are not in X, y"
+        raise ValueError(f"{missing}: {SAME}")
     return np.array([numbers[name] for name in sorted(ids, key=lambda name: int(ids[name]))])

@@ -54,9 +54,9 @@ def from_hmmlearn(
     """
     kind = type(fitted).__name__
     if kind not in HMMLEARN:
-        own = {"MultinomialHMM": "CategoricalHMM of X.argmax(axis=1)[:, None] for single draws"}
-        near = own.get(kind, " or ".join(HMMLEARN))
-        raise TypeError(f"{kind} is no kind of hmmlearn that is taken: take {near}")
+        draws = {"MultinomialHMM": "CategoricalHMM of X.argmax(axis=1)[:, None] for single draws"}
+        nearest = draws.get(kind, " or ".join(HMMLEARN))
+        raise TypeError(f"{kind} is no kind of hmmlearn that is taken: take {nearest}")
     if not hasattr(fitted, "startprob_") or not hasattr(fitted, "transmat_"):
         raise ValueError(f"this {kind} is not fitted: call its fit(X, lengths) first")
     if np.ndim(X) != 2:
@@ -104,11 +104,11 @@ def _brought(fitted, sequences, rows, emission, named, settings):
     for letter, part in {"s": slice(1), "t": slice(1, None)}.items():
         if letter not in fitted.params:
             frozen[part] = rows[part]
-    given = settings.pop("fixed", None)
-    fixed = frozen if given is None else given
-    model = HMM(sequences, rows.shape[1], emission, **settings, fixed=fixed)
+    as_asked = settings.get("fixed") is not None
+    settings["fixed"] = settings["fixed"] if as_asked else frozen
+    model = HMM(sequences, rows.shape[1], emission, **settings)
     params = model.pack(HMMParams(rows[0], rows[1:], named))
-    if given is not None:
+    if as_asked:
         return model, params
     hidden = HiddenStates(model, params, model.frames, prior=False)
     open_to_zero = np.isnan(frozen) & (model.concentration == 1.0)

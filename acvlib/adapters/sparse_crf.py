@@ -255,9 +255,9 @@ def _responses(smoothed, begin, end, units):
     """
     n = len(units)
     k = len(smoothed.transition)
-    own = [part[begin:end] for part in smoothed[1:4]]
+    parts = [part[begin:end] for part in smoothed[1:4]]
     bounds = np.array([0, end - begin])
-    pairs = active_pairs(Smoothed(smoothed.log_z, *own, smoothed.transition), bounds, 0.0)
+    pairs = active_pairs(Smoothed(smoothed.log_z, *parts, smoothed.transition), bounds, 0.0)
     places = k * pairs.frame + pairs.state
     unit = (places[:, None] == units).astype(float)
     responses = np.zeros((n, k * (end - begin) + k * k))

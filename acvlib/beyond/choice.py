@@ -83,7 +83,8 @@ def choose(
     ------
     AllFailed : all candidates are rejected
     ValueError : no models, or models of different data; folds of which there are not two
-    TypeError : an estimating equation, whose objective cannot tell optima apart
+    TypeError : an estimating equation, whose objective cannot tell optima apart; without a method,
+        a model that is not convex and has no sample weights, such as an adapted one: pass "exact"
 
     Source: one standard error, Breiman et al. (1984).
     """
@@ -93,9 +94,9 @@ def choose(
     if len(folds) < 2:
         raise ValueError("one fold: differences between models have no standard error; give more")
 
-    def evaluated(model: Any, own: Any):
-        restarts = fit_restarts(model, n_starts, own)
-        result = _scored(restarts.fit, folds, method, n_starts, own)
+    def evaluated(model: Any, generator: np.random.Generator):
+        restarts = fit_restarts(model, n_starts, generator)
+        result = _scored(restarts.fit, folds, method, n_starts, generator)
         if not np.isfinite(result.loss):
             lost = np.flatnonzero(~np.isfinite(result.fold_totals))
             raise NotFinite(f"the held-out loss is {result.loss}, of folds {lost.tolist()}")
@@ -103,8 +104,8 @@ def choose(
 
     seed = np.random.default_rng(rng).integers(2**62)  # of each: their order means nothing
     tasks = [(name, model, np.random.default_rng(seed)) for name, model in models.items()]
-    found, rejected = attempt_each("candidate", evaluated, tasks, "See where: acv.fit(model)")
-    restarts, results = ({name: pair[i] for name, pair in found.items()} for i in range(2))
+    done, rejected = attempt_each("candidate", evaluated, tasks, "See where: acv.fit(model)")
+    restarts, results = ({name: pair[i] for name, pair in done.items()} for i in range(2))
     return _choice(restarts, results, rejected)
 
 
@@ -123,13 +124,13 @@ def _scored(fit, folds, method, n_starts, rng):
 
 def _choice(restarts, results, rejected):
     table = compare_models(results)
-    own = [restarts[name] for name in table.index]
-    table["n_params"] = [len(each.fit.params) for each in own]
-    doubled = np.array([2.0 * _minus_log_likelihood(each.fit) for each in own])
+    fitted = [restarts[name] for name in table.index]
+    table["n_params"] = [len(each.fit.params) for each in fitted]
+    doubled = np.array([2.0 * _minus_log_likelihood(each.fit) for each in fitted])
     table["aic"] = doubled + 2.0 * table.n_params
-    table["bic"] = doubled + np.log([_size(each.fit.model) for each in own]) * table.n_params
-    table["starts"] = [f"{each.agreeing} of {len(each.objectives)}" for each in own]
-    table["failed"] = [len(each.rejected) for each in own]
+    table["bic"] = doubled + np.log([_size(each.fit.model) for each in fitted]) * table.n_params
+    table["starts"] = [f"{each.agreeing} of {len(each.objectives)}" for each in fitted]
+    table["failed"] = [len(each.rejected) for each in fitted]
     unsure = [name for name in results if restarts[name].unrepeated]
     if unsure:
         names = ", ".join(map(str, unsure))

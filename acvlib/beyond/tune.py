@@ -145,7 +145,7 @@ class _Search:
         def settle(_: Any):
             self.settled = self.last
 
-        found = minimize(
+        end = minimize(
             scaled,
             log_start,
             jac=True,
@@ -154,7 +154,7 @@ class _Search:
             callback=settle,
             options={"maxfun": most, "ftol": SETTLED / steepness, "gtol": FLAT},
         )
-        return found.message, bool(found.success)
+        return end.message, bool(end.success)
 
     def _evaluate(self, log_alpha):
         """(loss above the first, gradient by log alpha), in standard errors of the first loss."""

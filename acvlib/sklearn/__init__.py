@@ -103,9 +103,9 @@ def approx_cross_validate(
     scores = fold_scores(refits, scoring)
     seconds = {"fit_time": refits.seconds, "score_time": time.perf_counter() - started}
     n_folds = len(refits.tests)
-    found: dict = {name: np.full(n_folds, total / n_folds) for name, total in seconds.items()}
-    found |= {f"test_{name}": values for name, values in scores.items()}
-    return found | {"cv_result": refits.result, "unreliable": refits.unreliable}
+    columns: dict = {name: np.full(n_folds, total / n_folds) for name, total in seconds.items()}
+    columns |= {f"test_{name}": values for name, values in scores.items()}
+    return columns | {"cv_result": refits.result, "unreliable": refits.unreliable}
 
 
 @declared
@@ -151,20 +151,19 @@ def approx_cross_val_predict(
         warn(f"each row is predicted by a model of its own: {advice}; {remedy}", PooledScores)
     refits.leave_out(method, unreliable)
     if refits.plain:
-        found = refits.predictions
+        answers = refits.predictions
         if output == "predict" and is_classifier:
-            found = refits.last.classes_[found.argmax(axis=1)]
+            answers = refits.last.classes_[answers.argmax(axis=1)]
         for fold in refits.by_theirs:
-            found[slice(*refits.tests.ends[fold : fold + 2])] = refits.asked(fold, output)
+            answers[slice(*refits.tests.ends[fold : fold + 2])] = refits.asked(fold, output)
     else:
-        found = np.concatenate([refits.asked(fold, output) for fold in range(len(refits.tests))])
-    return found[np.argsort(rows)]
+        answers = np.concatenate([refits.asked(fold, output) for fold in range(len(refits.tests))])
+    return answers[np.argsort(rows)]
 
 
 def fold_scores(refits: Refits, scoring: Any) -> dict:
     """{name: (n_folds,)} as `scoring` asks for them; warns of those that are undefined, and nan."""
-    whole = refits.layers[0]
-    metrics.check_scoring(whole, scoring)
+    metrics.check_scoring(refits.whole, scoring)
     if isinstance(scoring, list | tuple | set):
         scoring = {name: name for name in scoring}
     scorers = scoring if isinstance(scoring, dict) else {"score": scoring}
@@ -173,7 +172,7 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
         values = _by_row(refits, scorer)
         undefined = {}
         scores[name] = values
-        scorer = metrics.check_scoring(whole, scorer)
+        scorer = metrics.check_scoring(refits.whole, scorer)
         for fold in np.flatnonzero(np.isnan(values)).tolist():
             data = (utils._safe_indexing(each, refits.tests[fold]) for each in (refits.X, refits.y))
             try:

@@ -20,14 +20,10 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.linalg import svd
-from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 from scipy.sparse import issparse
-from scipy.sparse.linalg import aslinearoperator
 
 from ..checks import real_array, require
 from ..models.glm import GLM
-from ..parallel import blas_for
 
 sklearn = require("sklearn", extra="sklearn")
 base = require("sklearn.base", extra="sklearn")
@@ -37,11 +33,9 @@ pipeline = require("sklearn.pipeline", extra="sklearn")
 utils = require("sklearn.utils", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
 
-LARGEST = 2**31  # bytes of a dense X that is made of a sparse one
 FIRST = 99  # rows whose medians are the levels that are taken off before digits are lost
-COLLINEAR = 1e-12  # spread over the largest, of directions that X has not, but for rounding
+ALIKE = 1e-12  # relative difference of what a step makes of other y, that is rounding
 ROWS = 500  # about so many, at least, show what a step makes of X
-SINGULAR = 1e-6  # reciprocal condition of X X' from which on its factor has lost digits
 
 
 def chosen(whole: Any) -> Any:
@@ -57,10 +51,21 @@ def layers_of(whole: Any) -> list:
     return [whole] if inner is whole else [whole, *layers_of(inner)]
 
 
+def in_order(layers: list, X: Any) -> Any:
+    """X with its columns in the order of those that were fitted, where it has the same names."""
+    named = (layer.feature_names_in_ for layer in layers if hasattr(layer, "feature_names_in_"))
+    fitted = list(next(named, ()))
+    names = list(getattr(X, "columns", ()))
+    if len(names) == len(fitted) and set(names) == set(fitted) and names != fitted:
+        X = utils._safe_indexing(X, fitted, axis=1)
+    return X
+
+
 def inputs_of(layers: list, X: Any, y: Any) -> Any:
     """X as the other steps of fitted Pipelines make it of a copy, as it comes to the last step.
 
-    Raises ValueError for a step without transform, or one that learns from y: that of all folds.
+    Raises ValueError for a step without transform, or one that learns from y: that of all folds;
+    and for columns of other names than the last step's.
     """
     steps = [pair for layer in layers for pair in getattr(layer, "steps", [])[:-1]]
     for name, step in steps:
@@ -75,6 +80,8 @@ def inputs_of(layers: list, X: Any, y: Any) -> Any:
                     "X first if the step has not seen these y"
                 )
             (X,) = utils.indexable(step.transform(X))
+    if hasattr(layers[-1], "feature_names_in_") and hasattr(X, "columns"):
+        validation._check_feature_names(layers[-1], X, reset=False)
     return X
 
 
@@ -111,8 +118,8 @@ def _copied(X, every=1):
 
 def _alike(a, b):
     if a.shape == b.shape and a.dtype.kind == b.dtype.kind == "f":
-        least = 1e-9 * np.nanmax(abs(a), initial=0.0)
-        return np.allclose(a, b, rtol=1e-6, atol=least, equal_nan=True)
+        least = ALIKE * np.nanmax(abs(a), initial=0.0)
+        return np.allclose(a, b, rtol=ALIKE, atol=least, equal_nan=True)
     return np.array_equal(a, b)
 
 
@@ -158,9 +165,7 @@ def outcomes_of(estimator: Any, X: Any, y: Any) -> np.ndarray:
         known = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
         raise TypeError(f"{name} has no translation to a GLM; there is one for {known}")
     validation.check_is_fitted(estimator)
-    columns = estimator.n_features_in_
-    if X.shape[1] != columns:
-        raise ValueError(f"X {X.shape}: the estimator was fitted to {columns} columns")
+    validation._check_n_features(estimator, X, reset=False)
     if isinstance(y, np.ma.MaskedArray):
         raise ValueError("y is a masked array: leave out its masked rows, here and in X")
     try:
@@ -173,10 +178,10 @@ def outcomes_of(estimator: Any, X: Any, y: Any) -> np.ndarray:
     of_targets = type(estimator) in _OF_TARGETS
     if not of_targets or y.ndim != 2:
         y = validation.column_or_1d(y, warn=not of_targets)
-    given, fitted = (y.shape[1] if y.ndim == 2 else 1), len(np.atleast_2d(estimator.coef_))
-    if of_targets and given != fitted:
-        raise ValueError(f"y has {given} targets, and the estimator was fitted to {fitted}")
-    drops_axis = given == 1 and type(estimator) is not linear_model.LinearRegression
+    n_targets, fitted = (y.shape[1] if y.ndim == 2 else 1), len(np.atleast_2d(estimator.coef_))
+    if of_targets and n_targets != fitted:
+        raise ValueError(f"y has {n_targets} targets, and the estimator was fitted to {fitted}")
+    drops_axis = n_targets == 1 and type(estimator) is not linear_model.LinearRegression
     return y.ravel() if drops_axis else y
 
 
@@ -196,10 +201,11 @@ def in_words_of(estimator: Any) -> Iterator[None]:
         yield
     except ValueError as error:
         names = estimator.get_params()
-        own = "a finite C" if names.keys() & {"C", "Cs"} else "alpha > 0"
-        if "alpha" not in names and own == "alpha > 0":
-            own = "alpha > 0 to a Ridge"
-        error.args = (str(error).replace("penalty > 0", own),)
+        some, larger = "alpha > 0" + " to a Ridge" * ("alpha" not in names), "a larger alpha"
+        if names.keys() & {"C", "Cs"}:
+            some, larger = "a finite C", "a smaller C"
+        words = str(error).replace("penalty > 0", some)
+        error.args = (words.replace("a larger penalty", larger),)
         raise
 
 
@@ -209,44 +215,6 @@ def model_of(settings: dict, X: np.ndarray, sample_weight: np.ndarray | None) ->
     weights = 1.0 if sample_weight is None else sample_weight
     settings["sample_weight"] = weights * settings.pop("class_weights", 1.0)
     return GLM(X, **settings)
-
-
-def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.ndarray, Any]:
-    """(columns, B): X itself and None, or X B, of which refits say the same: beta = B gamma.
-
-    Refits of any rows stay in the span of the rows of X. With more columns than rows, a penalised
-    model is as small as the rows are many: X X' = U'U, B = X' U^-1, and |gamma| = |beta|. Without a
-    penalty, LinearRegression has the coefficients of least norm, in the span of all rows but for
-    directions that its `tol` drops.
-    """
-    penalised = settings.get("penalty", settings.get("site_penalty")) > 0.0
-    n, p = X.shape
-    if penalised and p > n:
-        products = X @ X.T
-        products = products.toarray() if issparse(products) else products
-        with blas_for(n**3):
-            upper, failed = dpotrf(products)
-            if not failed and dpocon(upper, np.linalg.norm(products, 1))[0] > SINGULAR:
-                inverse, _ = dtrtri(upper)
-                return upper.T, aslinearoperator(X.T) @ aslinearoperator(inverse)
-    if issparse(X):
-        if 8 * n * p > LARGEST:
-            raise TypeError(
-                f"X is sparse, and would take {8e-9 * n * p:.1f} GB as a dense array, which is "
-                "needed unless it has more columns than rows, of which none repeats another: "
-                "reduce the columns by a TruncatedSVD in a Pipeline"
-            )
-        X = X.toarray()
-    if penalised or getattr(estimator, "rank_", 0) == p:
-        return X, None
-    level = np.average(X, axis=0, weights=weights) if estimator.fit_intercept else 0.0
-    roots = 1.0 if weights is None else np.sqrt(weights)[:, None]
-    sizes, directions = svd((X - level) * roots, full_matrices=False)[1:]
-    rank = getattr(estimator, "rank_", np.sum(sizes > COLLINEAR * sizes[0]))  # none of sparse X
-    if rank == p:
-        return X, None
-    basis = directions[:rank].T
-    return X @ basis, aslinearoperator(basis)
 
 
 def _logistic(estimator, y):

@@ -22,15 +22,15 @@ from ..models.glm.hessians import own_scores
 from ..parallel import blas_for
 from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum, UnconvergedFit
+from .columns import COLLINEAR, reduced
 from .estimators import (
-    COLLINEAR,
     FIRST,
+    in_order,
     in_words_of,
     inputs_of,
     layers_of,
     model_of,
     outcomes_of,
-    reduced,
     settings_of,
     weights_of,
     with_last,
@@ -45,6 +45,10 @@ APPROXIMATE = ("infinitesimal_jackknife", "frozen_newton", "newton_step")
 ACTIONS = ("refit", "ignore")
 CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
 NEARLY = 10.0  # times `tol`, at which a direction may be dropped without a fold
+SINGULAR = (
+    "the Hessian is singular, to rounding: columns of X are all but collinear, or in units too far "
+    "apart. Drop one, scale them, or take a larger penalty"
+)
 TOLERANCE = 1e-9  # standard errors from an optimum, of our fit wherever theirs has stopped
 
 
@@ -66,13 +70,14 @@ class Refits:
     result: CVResult | None = None
 
     def __init__(self, whole: Any, X: Any, y: Any, params: dict | None, groups: Any, cv: Any):
+        self.whole = whole
         self.layers = layers_of(whole)
         self.last = self.layers[-1]
         modules = [type(layer).__module__ for layer in self.layers]
         self.plain = all(module.startswith("sklearn.") for module in modules[:-1])
-        self.X, self.y, groups, self.weights = utils.indexable(
-            X, y, groups, weights_of(self.layers, params)
-        )
+        X = in_order(self.layers, X)
+        weights = weights_of(self.layers, params)
+        self.X, self.y, groups, self.weights = utils.indexable(X, y, groups, weights)
         self.inputs = inputs_of(self.layers, self.X, self.y)
         sparse = issparse(self.inputs)
         table = self.inputs.astype(float) if sparse else real_array("X", self.inputs, 2)
@@ -82,6 +87,8 @@ class Refits:
         self.design, self.basis = reduced(self.last, table, settings, self.weights)
         self.level = settings.get("level", 0.0)
         self.centre = np.median(self.design[:FIRST], axis=0) * self.head
+        heaviest = 0 if self.weights is None else int(np.argmax(self.weights))
+        self.row = table[[heaviest]], self.design[heaviest] - self.centre
         self.design -= self.centre
         with in_words_of(self.last):
             self.model = model_of(settings, self.design, self.weights)
@@ -110,10 +117,12 @@ class Refits:
     @property
     def start(self) -> np.ndarray:
         """The model's params at the last step's coefficients."""
-        rows = np.atleast_2d(self.last.coef_)
-        rows = rows if self.basis is None else (self.basis.T @ rows.T).T
-        if self.head:
-            intercepts = np.ravel(self.last.intercept_) - self.level + rows @ self.centre
+        coef = np.atleast_2d(self.last.coef_)
+        rows = coef if self.basis is None else (self.basis.T @ coef.T).T
+        if self.head:  # which has what coefficients do beside the basis, the same in each row
+            theirs, ours = self.row
+            intercepts = np.ravel(self.last.intercept_) - self.level
+            intercepts = intercepts + np.ravel(theirs @ coef.T) - rows @ ours
             rows = np.column_stack([intercepts, rows])
         if len(rows) < len(self.model.spread):  # of two balanced classes
             rows = np.concatenate([-0.5 * rows, 0.5 * rows])
@@ -126,7 +135,7 @@ class Refits:
         """
         point = self.start if start is None else start
         with blas_for(self.model.n_params**3), in_words_of(self.last):
-            self.fit = fit(self.model, point, tolerance=TOLERANCE)
+            self.fit = self._fit(point)
             distance = self.fit.standard_errors_between(point, self.fit.params)
             if start is None and distance > CLOSE:
                 warn(
@@ -149,6 +158,16 @@ class Refits:
             self.by_theirs |= {fold: self._refit(fold) for fold in lost}
             self.unreliable[lost] = True
             self.seconds = time.perf_counter() - started
+
+    def _fit(self, point):
+        """The fit, from a point that should be near: where that is far, from anywhere."""
+        ones = np.ones(self.model.n_sites)
+        starts = self.model.initial_params(), point
+        try:
+            begin = min(starts, key=lambda each: self.model.objective(each, ones))
+            return fit(self.model, begin, tolerance=TOLERANCE)
+        except np.linalg.LinAlgError as error:
+            raise np.linalg.LinAlgError(SINGULAR) from error
 
     def _solvable(self, unreliable):
         """(numbers, these folds) that the model can do; `by_theirs` has what they cannot do.
@@ -189,9 +208,8 @@ class Refits:
         if lack.any() and unreliable != "ignore":
             fold = np.argmax(lack)
             label = self.last.classes_[np.argmin(left[fold])]
-            first = f"fold {fold} leaves no row of class {label}"
-            count = f"{lack.sum()} of {len(lack)} folds lack a class"
-            warn(f"{count}, {first}: scikit-learn refits them", UnreliableFolds)
+            named = f"{lack.sum()} of {len(lack)} folds lack a class, fold {fold} leaves no row of"
+            warn(f"{named} class {label}: scikit-learn refits them", UnreliableFolds)
         return lack
 
     def _refit(self, fold):
@@ -228,22 +246,21 @@ class Refits:
             coef = rows[:, self.head :]
             intercepts = rows[:, 0] + self.level - coef @ self.centre
             coef = coef if self.basis is None else (self.basis @ coef.T).T
-            one = not base.is_classifier(last) and self.outcomes.ndim == 1
-            last.coef_ = coef[0] if one else coef
+            flat = not base.is_classifier(last) and self.outcomes.ndim == 1
+            last.coef_ = coef[0] if flat else coef
             if self.head:
-                last.intercept_ = intercepts[0] if one else intercepts
+                last.intercept_ = intercepts[0] if flat else intercepts
         return with_last(self.layers, last)
 
     def asked(self, fold: int, output: str) -> np.ndarray:
         """What the whole object predicts of a fold: 0 for classes that it has not seen there."""
-        found = getattr(self.estimator(fold), output)(
-            utils._safe_indexing(self.X, self.tests[fold])
-        )
+        rows = utils._safe_indexing(self.X, self.tests[fold])
+        answers = getattr(self.estimator(fold), output)(rows)
         if output == "predict" or fold not in self.by_theirs:
-            return found
+            return answers
         classes = self.last.classes_
-        shares = np.zeros((len(found), len(classes)))
-        shares[:, np.searchsorted(classes, self.by_theirs[fold].classes_)] = found
+        shares = np.zeros((len(answers), len(classes)))
+        shares[:, np.searchsorted(classes, self.by_theirs[fold].classes_)] = answers
         return shares
 
     @cached_property

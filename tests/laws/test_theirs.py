@@ -122,11 +122,9 @@ def prediction_cases(rng):
     """{what: (estimator, X, y, settings)} whose predictions are those of scikit-learn's refits."""
     X, y = plain(rng)
     _, label = plain(rng, "logistic")
-    _, count = plain(rng, "poisson")
     year = np.repeat(np.arange(2012, 2020), 5).astype(float)
     panel = np.column_stack([year, X[:, 1]])
     twice = np.r_[:40, :20]
-    metres = X * 400 + [450_000, 5_200_000]
     small = rng.normal(size=(40, 60))
     wide, sums = np.column_stack([X[:, :1] * 1e9, small]), small[:, :9].sum(axis=1)
     far = np.column_stack([X, X[:, 0] * 1e6 + rng.normal(size=40) * 1e6])
@@ -140,7 +138,6 @@ def prediction_cases(rng):
     weighed = {"params": {"sample_weight": w}}
     no_fold = {"params": {"sample_weight": (np.arange(40) >= 10) * 1.0}, "cv": KFold(4)}
     line, ridge, logits = LinearRegression(), Ridge(1.0), LogisticRegression(**NEWTON)
-    counts = PoissonRegressor(alpha=1e-3, **NEWTON)
     # by svd: the default solver loses .5 of a coefficient of .7 here, by 40-digit arithmetic
     by_svd = Ridge(1.0, solver="svd")
     less_wide = wide / np.append(1e4, np.ones(60))  # in larger ones no solver of theirs ends
@@ -149,10 +146,6 @@ def prediction_cases(rng):
     return {
         "years": (line, panel, y, {}),
         "years, left out": (line, panel, y, by_year),
-        "years of Ridge": (ridge, panel, y, {}),
-        "years of logits": (logits, panel, label, {}),
-        "years of counts": (counts, panel, count, {}),
-        "map metres": (ridge, metres, y, {}),
         "columns of all sizes": (line, far, y, {}),
         "wide, one column in large units": (by_svd, wide, sums, {}),
         "wide, one column in large units, of logits": (logits, less_wide, (sums > 0) * 1, {}),

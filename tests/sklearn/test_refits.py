@@ -23,10 +23,11 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_validate,
 )
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import acvlib as acv
-from acvlib.sklearn import estimators
+from acvlib.sklearn import columns
 
 RNG = np.random.default_rng(0)
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -50,10 +51,14 @@ WIDE_VALUES = WIDE[:, :5].sum(axis=1) + RNG.normal(size=40)
 TALL = random_array((N, 6), density=0.5, rng=RNG, format="csr")
 TIGHT = {"tol": 1e-9, "max_iter": 10_000}
 NEWTON = TIGHT | {"solver": "newton-cholesky"}
-TWO = ["neg_log_loss", "accuracy", "balanced_accuracy", "roc_auc"]
-MORE = ["neg_log_loss", "accuracy", "neg_brier_score", "roc_auc_ovr"]
-ERRORS = ["neg_mean_squared_error", "neg_root_mean_squared_error", "neg_mean_absolute_error", "r2"]
-COUNTING = ["neg_mean_poisson_deviance", "neg_mean_absolute_error"]
+BOTH = ["neg_log_loss", "accuracy", "balanced_accuracy", "f1_macro", "f1_weighted", "jaccard_macro"]
+TWO = [*BOTH, "roc_auc", "matthews_corrcoef"]
+MORE = [*BOTH, "neg_brier_score", "roc_auc_ovr", "roc_auc_ovo_weighted"]
+ERRORS = ["mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "max_error"]
+ERRORS = [f"neg_{name}" for name in [*ERRORS, "median_absolute_error"]]
+ERRORS += ["r2", "explained_variance", "d2_absolute_error_score"]
+SEVERAL = [name for name in ERRORS if name != "neg_max_error"]
+COUNTING = [f"neg_mean_{name}" for name in ("poisson_deviance", "absolute_error", "squared_error")]
 STRATA = StratifiedKFold(5, shuffle=True, random_state=0)
 FOLDS = KFold(6, shuffle=True, random_state=1)
 
@@ -65,22 +70,32 @@ def logistic(**settings):
 BALANCED = logistic(class_weight="balanced", fit_intercept=False)
 COUNTER = PoissonRegressor(alpha=0.5, **TIGHT)
 MIXED = RNG.normal(size=(4, 2))
+COLLINEAR = {  # whose directions LinearRegression drops in all rows, by rounding or by its tol
+    "bias": PolynomialFeatures(2).fit_transform(X),
+    "years": PolynomialFeatures(2).fit_transform(np.column_stack([X[:, 0], np.arange(N) + 1900])),
+    "dummies": np.column_stack([np.eye(3)[np.arange(N) % 3], X]),
+    "dummies beside incomes": np.column_stack([np.eye(3)[np.arange(N) % 3], 1e6 * X]),
+    "float32": np.column_stack([X, 0.3 * X.sum(axis=1)]).astype("f4"),
+    "one row alone": np.column_stack([np.arange(N) == 3, np.arange(N) != 3, X]).astype(float),
+}
+ONES, DUMMIES = COLLINEAR["bias"], COLLINEAR["dummies"]
 OBJECTS = {
     "logistic": (logistic(C=0.3), X, LABELS, TWO, None),
-    "no penalty": (logistic(C=np.inf), X, LABELS, TWO, None),
-    "class weights": (logistic(class_weight={"yes": 3.0}), X, LABELS, TWO, None),
+    "no penalty": (logistic(C=np.inf), X, LABELS, TWO, WEIGHTS),
+    "class weights": (logistic(class_weight={"yes": 3.0}), X, LABELS, TWO, WEIGHTS),
     "no intercept": (logistic(fit_intercept=False), X, LABELS, TWO, None),
     "iris": (logistic(), IRIS, NAMES, MORE, None),
+    "three, weights": (logistic(), X, THREE, MORE, WEIGHTS + 0.5),
     "three, no penalty": (logistic(C=np.inf), X, THREE, MORE, None),
     "three, no intercept": (logistic(fit_intercept=False), X, THREE, MORE, None),
     "balanced": (logistic(class_weight="balanced"), X, THREE, MORE, None),
     "balanced, two": (logistic(class_weight="balanced", C=0.5), X, RARE, TWO, None),
     "balanced, two, weights": (BALANCED, X, RARE, TWO, WEIGHTS + 0.5),
-    "least squares": (LinearRegression(), X, VALUES, ERRORS, None),
+    "least squares": (LinearRegression(), X, VALUES, ERRORS, WEIGHTS),
     "ridge": (Ridge(5.0), X, VALUES, ERRORS, WEIGHTS),
     "ridge, no intercept": (Ridge(5.0, fit_intercept=False), X, VALUES, ERRORS, None),
-    "targets": (Ridge(2.0), X, TARGETS, ERRORS, WEIGHTS),
-    "targets, least squares": (LinearRegression(), X, TARGETS, ERRORS, None),
+    "targets": (Ridge(2.0), X, TARGETS, SEVERAL, WEIGHTS),
+    "targets, least squares": (LinearRegression(), X, TARGETS, SEVERAL, None),
     "poisson": (PoissonRegressor(alpha=0.5, **NEWTON), X, COUNTS, COUNTING, WEIGHTS),
     "poisson, no penalty": (PoissonRegressor(alpha=0.0, **TIGHT), X, COUNTS, COUNTING, None),
     "rates": (PoissonRegressor(alpha=0.1, **NEWTON), X, TIMES, COUNTING, None),
@@ -88,12 +103,17 @@ OBJECTS = {
     "wide": (logistic(C=0.5), WIDE, WIDE_LABELS, TWO, None),
     "wide, ridge": (Ridge(3.0), WIDE, WIDE_VALUES, ERRORS, None),
     "wide, repeated rows": (Ridge(3.0), REPEATED, WIDE_VALUES, ERRORS, None),
-    "wide, targets": (Ridge(2.0), WIDE, TARGETS[:40], ERRORS, None),
+    "wide, targets": (Ridge(2.0), WIDE, TARGETS[:40], SEVERAL, None),
     "wide, sparse": (logistic(C=2.0), SPARSE, WIDE_LABELS, TWO, None),
-    "wide, three": (logistic(C=2.0), SPARSE, THREE[:40], MORE[:3], None),
+    "wide, three": (logistic(C=2.0), SPARSE, THREE[:40], BOTH, None),
     "wide, mean of losses": (COUNTER, SPARSE, abs(WIDE_VALUES), COUNTING, None),
     "least norm": (LinearRegression(), np.hstack([X, X @ MIXED]), VALUES, ERRORS, WEIGHTS + 0.5),
     "least norm, wide": (LinearRegression(), WIDE[:, :99], WIDE_VALUES, ERRORS, None),
+    "ones": (Ridge(1e-9, solver="svd"), ONES, VALUES, ERRORS, None),
+    "dummies": (logistic(C=1e9), DUMMIES, LABELS, TWO, WEIGHTS),
+    "dummies, three": (logistic(C=1e9), DUMMIES, THREE, MORE, None),
+    "dummies of counts": (PoissonRegressor(alpha=1e-9, **TIGHT), DUMMIES, COUNTS, COUNTING, None),
+    "chosen": (RidgeCV([2.0]), X, TARGETS, SEVERAL, None),
     "one target": (Ridge(2.0), X, TARGETS[:, :1], ERRORS, None),
     "one column": (LinearRegression(), X, TARGETS[:, :1], ERRORS, None),
 }
@@ -145,16 +165,6 @@ def test_scores_and_predictions_equal_those_of_refits(name):
             assert_allclose(by_default, want, rtol=0.02, atol=0.01)
 
 
-COLLINEAR = {  # whose directions LinearRegression drops in all rows, by rounding or by its tol
-    "bias": PolynomialFeatures(2).fit_transform(X),
-    "years": PolynomialFeatures(2).fit_transform(np.column_stack([X[:, 0], np.arange(N) + 1900])),
-    "dummies": np.column_stack([np.eye(3)[np.arange(N) % 3], X]),
-    "dummies beside incomes": np.column_stack([np.eye(3)[np.arange(N) % 3], 1e6 * X]),
-    "float32": np.column_stack([X, 0.3 * X.sum(axis=1)]).astype("f4"),
-    "one row alone": np.column_stack([np.arange(N) == 3, np.arange(N) != 3, X]).astype(float),
-}
-
-
 @pytest.mark.filterwarnings("ignore:newton_step. the losses of 1 of 6 folds are nan")
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("intercept", [True, False])
@@ -169,18 +179,25 @@ def test_least_norm_is_that_of_each_fold(name, intercept, weights):
     assert_allclose(found, expected, rtol=1e-8, atol=1e-8 * np.ptp(VALUES))
 
 
-def test_an_estimator_that_chose_its_penalties_counts_as_what_it_chose():
-    """Of logistic regressions, too: tests/laws/test_theirs.py."""
-    chosen = RidgeCV([0.1, 1.0, 10.0]).fit(X, TARGETS)
-    same = cross_validate(Ridge(chosen.alpha_), X, TARGETS)["test_score"]
-    ours = acv.approx_cross_validate(chosen, X, TARGETS, method="exact")
-    assert_allclose(ours["test_score"], same, rtol=1e-5)
+@pytest.mark.parametrize("level", [1e6, 1e9])
+@pytest.mark.parametrize("name", ["ridge", "least squares", "logistic", "iris", "poisson"])
+def test_levels_of_y_and_of_columns_change_nothing(name, level):
+    """The fitted intercept moves with them; predictions move as y does."""
+    estimator, x, y, settings = fitted(name)
+    settings["scoring"] = settings["scoring"][0]
+    expected = acv.approx_cross_validate(estimator, x, y, **settings)["test_score"]
+    shift = level * np.arange(x.shape[1])
+    estimator.intercept_ = estimator.intercept_ - estimator.coef_ @ shift
+    if isinstance(estimator, QUADRATIC):
+        estimator.intercept_, y = estimator.intercept_ + level, y + level
+    found = acv.approx_cross_validate(estimator, x + shift, y, **settings)["test_score"]
+    assert_allclose(found, expected, rtol=1e-14 * level + 1e-7)
 
 
 def test_a_sparse_x_too_large_to_be_dense_is_reduced_to_its_rows_or_refused(monkeypatch):
     model, x, y, settings = fitted("wide, sparse")
     expected = acv.approx_cross_validate(model, x, y, **settings)["test_neg_log_loss"]
-    monkeypatch.setattr(estimators, "LARGEST", 1000)
+    monkeypatch.setattr(columns, "LARGEST", 1000)
     found = acv.approx_cross_validate(model, x, y, **settings)["test_neg_log_loss"]
     assert_allclose(found, expected, rtol=1e-10)
     for table, values in ((X, VALUES), (REPEATED, WIDE_VALUES)):
@@ -191,17 +208,21 @@ def test_a_sparse_x_too_large_to_be_dense_is_reduced_to_its_rows_or_refused(monk
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_frames_pass_without_warnings(kind):
-    """Frames with names; labels of text and of nullable integers; scorers that see the rows."""
+    """Frames with names, taken by them; labels of text or nullable; scorers that see the rows."""
     frame = kind(dict(zip("abcd", X.T, strict=True)))
     series = (pd.Series if kind is pd.DataFrame else pl.Series)(THREE)
     nullable = pd.Series(np.unique(THREE, return_inverse=True)[1], dtype="Int64")
     for y in (series, nullable):
         model = logistic().fit(frame, y)
-        settings = {"cv": STRATA, "scoring": [*MORE, "f1_macro"]}
+        settings = {"cv": STRATA, "scoring": MORE}
         theirs = cross_validate(model, frame, y, **settings)
-        ours = acv.approx_cross_validate(model, frame, y, method="exact", **settings)
-        for name in settings["scoring"]:
-            assert_allclose(ours[f"test_{name}"], theirs[f"test_{name}"], rtol=1e-4)
+        settings["method"] = "exact"
+        for whole in (model, make_pipeline("passthrough", model)):
+            ours = acv.approx_cross_validate(whole, frame[list("cabd")], y, **settings)
+            for name in settings["scoring"]:
+                assert_allclose(ours[f"test_{name}"], theirs[f"test_{name}"], rtol=1e-4)
+    with pytest.raises(ValueError, match="unseen at fit time"):
+        acv.approx_cross_validate(model, kind(dict(zip("abce", X.T, strict=True))), y)
     y = kind(dict(zip("pqr", TARGETS.T, strict=True)))
     ridge = Ridge().fit(frame, y)
     ours, theirs = (cross(ridge, frame, y) for cross in (acv.approx_cross_validate, cross_validate))
@@ -229,6 +250,7 @@ def test_a_fold_without_a_class_is_refitted_by_scikit_learn_and_named():
         settings |= {"unreliable": "ignore", "output": "predict_proba"}
         found = acv.approx_cross_val_predict(model, frame, y, **settings)
         assert_allclose(found, shares, atol=1e-5)
+        assert found[7, 1] == 0.0
 
 
 @pytest.mark.parametrize(("alpha", "typo"), [(1.0, 0.0), (0.01, 0.0), (1.0, 1e9)])
