@@ -27,12 +27,12 @@ from .solvers.inverse import (
     folds_at_once,
 )
 from .solvers.krylov import HessianOperator, KrylovFolds
+from .weighting import weights_of
 
 SHARE = 1e-3  # of a move, by which held-out losses are differenced
 REACHED = 1e-8  # of the largest singular value of J, with rows of length 1; less is rounding
 ALIKE = 1e-8  # relative difference of numbers that are the same but for rounding
 GAMMA = ("gamma", "gammaln", "rgamma", "psi", "digamma")
-WithGradient = tuple[float, np.ndarray]  # a value and its gradient (D,)
 
 
 class Derivatives:
@@ -54,7 +54,7 @@ class Derivatives:
         self.is_equation = hasattr(model, "residual")
         self.defaults = with_defaults(model)
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """(F, dF/dparams (D,)) at weights (n_sites,); of an equation (|r|^2 / 2, r)."""
         if self.is_equation:
             residual = self._gradient(params, weights)
@@ -282,11 +282,9 @@ def at(params: np.ndarray, rows: Any) -> np.ndarray:
 def kept_share(model: Any, folds: Folds) -> np.ndarray:
     """1 - m (n_folds,), the share of the curvature that stays; 1 where F is a mean.
 
-    m is the share of weight that the fold leaves out, where the model has a `sample_weight`.
+    m is the share of weight that the fold leaves out, of what the fit counts.
     """
     if with_defaults(model).normalised:
         return np.ones(len(folds))
-    given = np.asarray(getattr(model, "sample_weight", 1.0), float)
-    is_of_sites = given.shape in ((), (model.n_sites,))
-    weights = Known.of(model).observed * (given if is_of_sites else 1.0)
+    weights = Known.of(model).observed * weights_of(model)
     return 1.0 - folds.indicator(model.n_sites) @ weights / weights.sum()

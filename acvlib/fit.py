@@ -22,6 +22,9 @@ ROUNDS = 3  # of Newton steps, where the way is long
 REPEATED, MOST_STARTS = 5, 30  # how often starts shall lead to the fit, and of how many at most
 SAME = 0.1  # nats: where EM ends from two starts, closer than that is one optimum
 PULL = 0.1  # standard errors that a prior which nobody chose may move an optimum
+SILENT = 1e-7  # share of the curvature along a direction, of which the data then say nothing
+DIFFERENCE = 1e-5  # of params, by which gradients of priors are differenced
+MOST_STEPS = 30
 
 
 class UnrepeatedOptimum(UserWarning):
@@ -67,7 +70,7 @@ def fit(
         result = _descended(derivatives, starts, tolerance)
     result.warn_unconverged("fit", tolerance)
     if defaults.default_priors is not None and np.isfinite(result.newton_decrement):
-        _warn_of_priors(result, defaults.default_priors(result.params))
+        _warn_of_priors(result, defaults.default_priors)
     return result
 
 
@@ -114,17 +117,18 @@ def _ends(derivatives, start):
     return [ends[place] for place in order]
 
 
-def _warn_of_priors(fit, priors):
+def _warn_of_priors(fit, priors_at):
     """Judged together; each is named that has its share in the limit."""
+    priors = priors_at(fit.params)
     if not priors:
         return
 
-    def pull(gradient: np.ndarray) -> float:
-        return np.sqrt(gradient @ fit.hessian.solve(gradient))
+    def total(params: np.ndarray) -> np.ndarray:
+        return sum(gradient for gradient, _ in priors_at(params).values())
 
-    if pull(sum(gradient for gradient, _ in priors.values())) < PULL:
+    if _pull(fit, total(fit.params), total) < PULL:
         return
-    alone = {name: (pull(gradient), remedy) for name, (gradient, remedy) in priors.items()}
+    alone = {name: (_pull(fit, gradient, total), wide) for name, (gradient, wide) in priors.items()}
     named = {name: pair for name, pair in alone.items() if pair[0] >= PULL / len(priors)}
     pulls = ", ".join(f"{name} by {size:.2g}" for name, (size, _) in named.items())
     wider = ", ".join(remedy for _, remedy in named.values())
@@ -133,6 +137,30 @@ def _warn_of_priors(fit, priors):
         "or give ones that you mean",
         StrongPrior,
     )
+
+
+def _pull(fit, gradient, total):
+    """sqrt(g' (H - P)^-1 g): in standard errors of what is left without default priors.
+
+    P is the derivative of `total`, their gradients' sum. By conjugate gradients in the metric of H,
+    until a step adds less than a hundredth. A direction that P alone curves counts as `SILENT`.
+    """
+    squared, direction, before = 0.0, 0.0, np.inf
+    for _ in range(MOST_STEPS):
+        solved = fit.hessian.solve(gradient)
+        size = gradient @ solved
+        if size <= 0.01 * squared:
+            break
+        direction = solved + size / before * direction
+        whole = direction @ fit.hessian
+        small = DIFFERENCE * (1.0 + abs(fit.params).max()) / abs(direction).max() * direction
+        change = total(fit.params + small) - total(fit.params - small)
+        rest = whole - change * (direction @ small) / (2.0 * small @ small)
+        along = max(direction @ rest, SILENT * (direction @ whole))
+        squared += size**2 / along
+        gradient = gradient - size / along * rest
+        before = size
+    return np.sqrt(squared)
 
 
 def _descended(derivatives, starts, tolerance):

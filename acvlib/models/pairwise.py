@@ -15,7 +15,7 @@ import numpy as np
 from autograd import elementwise_grad
 
 from ..declared import NonNegative, OneOf, Params, Real, Rng, declared
-from ..derivatives import Derivatives, WithGradient
+from ..derivatives import Derivatives
 from ..folds import Fold, ModelFolds
 from ..model import ModelDefaults
 from ..solvers.inverse import DenseHessian
@@ -134,7 +134,7 @@ class PairwiseDerivatives(Derivatives):
     2 X'(w * S w), its Hessian 2 [X' diag(w * C w) X - (w X)' C (w X)].
     """
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
         loss, u, t = self._pairs(params)
         scale = self.n_sites / weights.sum() ** 2
         ridge = self.n_sites * self.model.gamma_i * params

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import Tables, check_kind, in_columns_of, in_order_of, real_array, shared_columns
+from ...checks import (
+    Tables,
+    check_kind,
+    in_columns_of,
+    in_order_of,
+    index_of,
+    real_array,
+    shared_columns,
+)
 from ...declared import Params, Real, Rng, Sizes, declared
 from ...folds import Fold, Folds
 from ...inference.smoothing import best_states
@@ -42,8 +50,7 @@ class Tagging(ModelDefaults):
         """Set tokens and free, and check what comes with them."""
         object.__setattr__(self, "tokens", tokens)
         object.__setattr__(self, "free", free)
-        named = self.scheme is None and hasattr(index, "equals")  # a list has a method of that name
-        object.__setattr__(self, "index", index if named else None)
+        object.__setattr__(self, "index", None if self.scheme else index)
         if self.scheme is not None and self.scheme is not hide_labels:
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
@@ -164,7 +171,7 @@ class LinearChainCRF(Tagging):
     def __post_init__(self):
         check_kind("labels", self.labels, Iterable)
         emissions = _scores(self.emissions)
-        names = getattr(self.emissions, "index", None)
+        names = index_of(self.emissions)
         labels = list(in_order_of(names, "labels", self.labels))
         weights = in_order_of(names, "sample_weight", self.sample_weight)
         object.__setattr__(self, "sample_weight", weights)

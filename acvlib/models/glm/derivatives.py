@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...derivatives import Derivatives, WithGradient
+from ...derivatives import Derivatives
 from ...folds import Folds
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
@@ -35,7 +35,7 @@ class GLMDerivatives(Derivatives):
             self._last = point  # another thread may replace it
         return point
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """(F, (w s slope) (x) z + ridge theta)."""
         model = self.model
         point = self._at(params)

@@ -20,7 +20,7 @@ from autograd import elementwise_grad
 
 from ...checks import in_order_of, real_array
 from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, declared
-from ...derivatives import Derivatives, WithGradient
+from ...derivatives import Derivatives
 from ...folds import Fold, Folds, ModelFolds
 from ...model import ModelDefaults
 from ...solvers.inverse import DenseHessian
@@ -174,7 +174,7 @@ class SemiSupervisedDerivatives(Derivatives):
         self._by_pairs = len(self._y) * model.gamma_p
         self._ridge = len(self._y) * model.gamma_i * model.penalty
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
         f = self._x @ params
         shares = self._shares(weights)
         curved = self._quadratic(weights) @ params

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from joblib import delayed
 
-from ...derivatives import Derivatives, WithGradient, at
+from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference.smoothing import UNLIKELY, passes
@@ -32,7 +32,7 @@ class TrafficDerivatives(Derivatives):
 
     _last: Any = (None, None)
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
         return self._with_prior(params, self._likelihood, weights)
 
     def _with_prior(self, params, likelihood, where):
