@@ -98,7 +98,7 @@ class GLMDerivatives(Derivatives):
     def _whole_sums(self, slope, known, weights, points, dtype):
         """sum_n weight slope(points z_n, known_n) (x) z_n over all sites, (n_folds, D)."""
         z = self.model.columns.standard
-        theta = self.model.columns.inward(points).reshape(len(points), -1, z.shape[1])
+        theta = self.model.standard(points).reshape(len(points), -1, z.shape[1])
         theta, z, weights = (each.astype(dtype, copy=False) for each in (theta, z, weights))
 
         def of_points(few: slice):
@@ -140,7 +140,7 @@ class GLMDerivatives(Derivatives):
         """eta (q, .) of sites, the first sizes[0] at params[0] and so on, or all at params (D,)."""
         if params.ndim == 1:
             return self._at(params).eta[:, sites]
-        return own_scores(self.model, params, sites, sizes)
+        return own_scores(self.model, params - self.model.level, sites, sizes)
 
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(y_n | x_n; params) of the scored sites."""
