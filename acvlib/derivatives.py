@@ -4,11 +4,11 @@ An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 i
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from autograd import grad, jacobian
+from autograd import elementwise_grad, grad, jacobian
 from autograd.core import make_vjp, primitive_jvps, primitive_vjps
 from autograd.extend import defjvp
 
@@ -33,6 +33,15 @@ SHARE = 1e-3  # of a move, by which held-out losses are differenced
 REACHED = 1e-8  # of the largest singular value of J, with rows of length 1; less is rounding
 ALIKE = 1e-8  # relative difference of numbers that are the same but for rounding
 GAMMA = ("gamma", "gammaln", "rgamma", "psi", "digamma")
+
+
+class SmoothLoss:
+    """value(f, *others), differentiable twice by autograd, and its derivatives in f, elementwise."""
+
+    def __init__(self, value: Callable):
+        self.value = value
+        self.slope = elementwise_grad(value)
+        self.curvature = elementwise_grad(self.slope)
 
 
 class Derivatives:

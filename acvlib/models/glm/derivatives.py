@@ -173,7 +173,11 @@ class GLMDerivatives(Derivatives):
                 if downdates.sharp:
                     return downdates
             damped = point.whole.damped(damping).matrix
-            matrices = [damped - self._taken(point, fold) for fold in folds]
+            z, none = model.columns.standard, model.standard_ridge(0.0)
+            matrices = []
+            for fold in folds.omitted:
+                pull = model.standard_ridge(model.sample_weight[fold].sum()) - none
+                matrices.append(damped - gram(z[fold], point.curvature[fold]) - np.diag(pull))
             left = DenseFolds(np.array(matrices), basis=basis)
             penalised = model.standard_ridge(model.sample_weight.sum()).any()
             bounded = penalised or model.quadratic  # others may run to infinity: `check_refits`
@@ -181,12 +185,6 @@ class GLMDerivatives(Derivatives):
                 raise np.linalg.LinAlgError(LOST.format(folds.name(lost[0])))
             return left
         return DenseFolds(np.array(matrices), basis=basis)
-
-    def _taken(self, point, fold):
-        model = self.model
-        weight = model.sample_weight[fold].sum()
-        pull = model.standard_ridge(weight) - model.standard_ridge(0.0)
-        return gram(model.columns.standard[fold], point.curvature[fold]) + np.diag(pull)
 
     def _share_a_matrix(self, folds):
         """Whether folds are of one row, or of few beside the columns, and of one weight at need."""
