@@ -36,7 +36,7 @@ GAMMA = ("gamma", "gammaln", "rgamma", "psi", "digamma")
 
 
 class SmoothLoss:
-    """value(f, *others), differentiable twice by autograd, and its derivatives in f, elementwise."""
+    """value(f, ...), differentiable twice by autograd, and its derivatives in f, elementwise."""
 
     def __init__(self, value: Callable):
         self.value = value
@@ -63,7 +63,9 @@ class Derivatives:
         self.is_equation = hasattr(model, "residual")
         self.defaults = with_defaults(model)
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         """(F, dF/dparams (D,)) at weights (n_sites,); of an equation (|r|^2 / 2, r)."""
         if self.is_equation:
             residual = self._gradient(params, weights)

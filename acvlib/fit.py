@@ -1,5 +1,6 @@
 """Fit a weighted model with all its data: L-BFGS, then Newton steps; only these if convex."""
 
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from .folds import WHOLE
 from .model import AModel
 from .results import TOLERANCE, Fit
 from .solvers.inverse import IndefiniteHessian, Solvable
+from .solvers.krylov import conjugate_gradient
 from .solvers.newton import newton
 from .solvers.newton_cg import below_saddle, newton_cg
 from .trials import NoFiniteOptimum
@@ -24,7 +26,6 @@ SAME = 0.1  # nats: where EM ends from two starts, closer than that is one optim
 PULL = 0.1  # standard errors that a prior which nobody chose may move an optimum
 SILENT = 1e-7  # share of the curvature along a direction, of which the data then say nothing
 DIFFERENCE = 1e-5  # of params, by which gradients of priors are differenced
-MOST_STEPS = 30
 
 
 class UnrepeatedOptimum(UserWarning):
@@ -126,12 +127,14 @@ def _warn_of_priors(fit, priors_at):
     def total(params: np.ndarray) -> np.ndarray:
         return sum(gradient for gradient, _ in priors_at(params).values())
 
-    if _pull(fit, total(fit.params), total) < PULL:
+    gradients = [gradient for gradient, _ in priors.values()]
+    together, *alone = _pulls(fit, np.array([sum(gradients), *gradients]), total)
+    if together < PULL:
         return
-    alone = {name: (_pull(fit, gradient, total), wide) for name, (gradient, wide) in priors.items()}
-    named = {name: pair for name, pair in alone.items() if pair[0] >= PULL / len(priors)}
-    pulls = ", ".join(f"{name} by {size:.2g}" for name, (size, _) in named.items())
-    wider = ", ".join(remedy for _, remedy in named.values())
+    shares = zip(priors.items(), alone, strict=True)
+    named = [(*prior, size) for prior, size in shares if size >= PULL / len(priors)]
+    pulls = ", ".join(f"{name} by {size:.2g}" for name, _, size in named)
+    wider = ", ".join(remedy for _, (_, remedy), _ in named)
     warn(
         f"default priors move the fit, in standard errors: {pulls}. Widen them, such as {wider}, "
         "or give ones that you mean",
@@ -139,28 +142,24 @@ def _warn_of_priors(fit, priors_at):
     )
 
 
-def _pull(fit, gradient, total):
-    """sqrt(g' (H - P)^-1 g): in standard errors of what is left without default priors.
+def _pulls(fit, gradients, total):
+    """sqrt(g' (H - P)^-1 g) (n,): standard errors of what is left without default priors.
 
-    P is the derivative of `total`, their gradients' sum. By conjugate gradients in the metric of H,
-    until a step adds less than a hundredth. A direction that P alone curves counts as `SILENT`.
+    P is the derivative of `total`, the sum of the priors' gradients. What P alone curves to all but
+    a share `SILENT` has no pull, as the data say nothing there.
     """
-    squared, direction, before = 0.0, 0.0, np.inf
-    for _ in range(MOST_STEPS):
-        solved = fit.hessian.solve(gradient)
-        size = gradient @ solved
-        if size <= 0.01 * squared:
-            break
-        direction = solved + size / before * direction
-        whole = direction @ fit.hessian
-        small = DIFFERENCE * (1.0 + abs(fit.params).max()) / abs(direction).max() * direction
-        change = total(fit.params + small) - total(fit.params - small)
-        rest = whole - change * (direction @ small) / (2.0 * small @ small)
-        along = max(direction @ rest, SILENT * (direction @ whole))
-        squared += size**2 / along
-        gradient = gradient - size / along * rest
-        before = size
-    return np.sqrt(squared)
+
+    def of_data(vectors: np.ndarray, _: Any) -> np.ndarray:
+        rest = (1.0 + SILENT) * (vectors @ fit.hessian)
+        sizes = DIFFERENCE * (1.0 + abs(fit.params).max()) / abs(vectors).max(axis=1)
+        for row, (size, step) in enumerate(zip(sizes, sizes[:, None] * vectors, strict=True)):
+            rest[row] -= (total(fit.params + step) - total(fit.params - step)) / (2.0 * size)
+        return rest
+
+    by_hessian = SimpleNamespace(
+        multiply=of_data, precondition=lambda g, _: fit.hessian.solve(g.T).T
+    )
+    return np.sqrt(2.0 * conjugate_gradient(by_hessian, gradients).decrease)
 
 
 def _descended(derivatives, starts, tolerance):

@@ -17,9 +17,9 @@ class Folds:
 
     Either is a sequence of integer arrays, or a table (n_folds, size) of folds of one size; both
     are copied. Length, iteration and `folds[i]` are those of a list of the omitted sites, as users
-    of k-fold expect; `folds[rows]` with a slice or an array of numbers gives `Folds`. A list of what
-    these gave is refused where not all was scored: join folds by a + b. A table made of it cannot
-    be known, and is scored whole. ValueError for anything else, and for sites that are repeated, or
+    of k-fold expect; `folds[rows]` with a slice or an array of numbers gives `Folds`. A list of
+    their arrays is refused where not all is scored: join folds by a + b; a table made of it has no
+    memory, and is scored whole. ValueError for anything else, and for sites that are repeated, or
     scored but not omitted.
 
     n_sites, sites: how many sites there are, in and outside folds, and of what kind, as "steps" or

@@ -131,7 +131,9 @@ class PairwiseDerivatives(Derivatives):
     2 X'(w * S w), its Hessian 2 [X' diag(w * C w) X - (w X)' C (w X)].
     """
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         loss, u, t = self._pairs(params)
         scale = self.n_sites / weights.sum() ** 2
         ridge = self.n_sites * self.model.gamma_i * params

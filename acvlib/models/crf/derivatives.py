@@ -38,7 +38,7 @@ class TaggingDerivatives(Derivatives):
 
     _together = 64  # sites of folds whose own terms one thread takes at a time
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray):
         pull = self.model.ridge * params
         coefficients, hidden = self._weighted(weights)
         value, gradient = self._whole(params, coefficients)

@@ -35,7 +35,7 @@ class GLMDerivatives(Derivatives):
             self._last = point  # another thread may replace it
         return point
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray):
         """(F, (w s slope) (x) z + ridge theta)."""
         model = self.model
         point = self._at(params)

@@ -257,7 +257,9 @@ class MRFDerivatives(Derivatives):
     chord_rate = 0.5
     fresh = 1.0  # spares every other fold a Hessian, which costs several gradients
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         """(F, dF/dparams (K,)); of complex params, too."""
         model = self.model
         factor = model.factors(weights)

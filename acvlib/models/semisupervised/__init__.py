@@ -163,7 +163,9 @@ class SemiSupervisedDerivatives(Derivatives):
         self._by_pairs = len(self._y) * model.gamma_p
         self._ridge = len(self._y) * model.gamma_i * model.penalty
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         f = self._x @ params
         shares = self._shares(weights)
         curved = self._quadratic(weights) @ params

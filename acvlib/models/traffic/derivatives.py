@@ -32,7 +32,7 @@ class TrafficDerivatives(Derivatives):
 
     _last: Any = (None, None)
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray):
         return self._with_prior(params, self._likelihood, weights)
 
     def _with_prior(self, params, likelihood, where):
