@@ -156,10 +156,11 @@ def _pulls(fit, gradients, total):
             rest[row] -= (total(fit.params + step) - total(fit.params - step)) / (2.0 * size)
         return rest
 
-    by_hessian = SimpleNamespace(
-        multiply=of_data, precondition=lambda g, _: fit.hessian.solve(g.T).T
-    )
-    return np.sqrt(2.0 * conjugate_gradient(by_hessian, gradients).decrease)
+    def by_hessian(vectors: np.ndarray, _: Any) -> np.ndarray:
+        return fit.hessian.solve(vectors.T).T if len(vectors) else vectors
+
+    products = SimpleNamespace(multiply=of_data, precondition=by_hessian)
+    return np.sqrt(2.0 * conjugate_gradient(products, gradients).decrease)
 
 
 def _descended(derivatives, starts, tolerance):
