@@ -157,7 +157,8 @@ class Folds:
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
         omitted = self.omitted
-        omitted.check_range(check_whole("n_sites", n_sites, 1))
+        if n_sites != self.n_sites:  # for which they were checked
+            omitted.check_range(check_whole("n_sites", n_sites, 1))
         entries = np.ones(len(omitted.sites)), omitted.sites, omitted.ends
         return csr_matrix(entries, (len(omitted.sizes), n_sites))
 

@@ -148,11 +148,7 @@ class TaggingDerivatives(Derivatives):
         return value - own_values, gradient - own_gradients
 
     def fold_hessians(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
         """At one point, H less that of the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:
