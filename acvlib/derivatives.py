@@ -29,7 +29,6 @@ from .solvers.inverse import (
 from .solvers.krylov import HessianOperator, KrylovFolds
 from .weighting import weights_of
 
-SHARE = 1e-3  # of a move, by which held-out losses are differenced
 REACHED = 1e-8  # of the largest singular value of J, with rows of length 1; less is rounding
 ALIKE = 1e-8  # relative difference of numbers that are the same but for rounding
 GAMMA = ("gamma", "gammaln", "rgamma", "psi", "digamma")
@@ -141,18 +140,6 @@ class Derivatives:
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         return folds.pick(each_fold(self._fold_heldout, params, folds, "held-out losses"))
-
-    def heldout_expansion(
-        self, params: np.ndarray, move: np.ndarray, fold: np.ndarray
-    ) -> np.ndarray:
-        """The held-out losses (len(fold),) at params + move, to first order in the move.
-
-        By differences of fourth order: autograd need not follow a held-out loss.
-        """
-        shares = SHARE * np.array([0, 1, -1, 2, -2])
-        losses = [self._fold_heldout(params + share * move, fold) for share in shares]
-        here, ahead, behind, far_ahead, far_behind = losses
-        return here + (8 * (ahead - behind) - (far_ahead - far_behind)) / (12 * SHARE)
 
     def prior_gradients(self, params: np.ndarray) -> np.ndarray | None:
         """dF/dparams (n, D) of what F has beside the data; None where it costs as much as all."""

@@ -30,6 +30,7 @@ from ..folds import Folds
 from ..model import Refits
 from ..weighting import unit_of
 from .inverse import folds_at_once
+from .krylov import dots
 
 MAX_STEPS = 60
 MOST_QUASI = 40
@@ -160,7 +161,7 @@ class _Lockstep:
         gradients = np.where(finite[:, None], gradients, 0.0)
         moves = -hessians.descend(gradients, places)
         weighed = gradients @ self.precision if self.equation else -moves
-        squared = _dots(weighed, gradients)
+        squared = dots(weighed, gradients)
         if self.equation and self.fixed.any():
             fixed = hessians.descend(gradients @ self.fixed.T, places)
             squared += np.sum((fixed / (1.0 + abs(self.centre))) ** 2, axis=1)
@@ -195,7 +196,7 @@ def lockstep(
     for _ in range(looks or MOST_QUASI):
         moves = -times(inverses[rows], gradients[rows])
         before = found.decrement[rows]
-        found.decrement[rows] = np.sqrt(np.maximum(-_dots(moves, gradients[rows]), 0.0))
+        found.decrement[rows] = np.sqrt(np.maximum(-dots(moves, gradients[rows]), 0.0))
         small = found.decrement[rows] <= np.maximum(tolerance, rounded)
         confirmed = found.decrement[rows] <= np.maximum(CONFIRMED * before, rounded)
         confirmed &= np.isfinite(before)
@@ -234,8 +235,8 @@ def mend(
        = B + s u' + u s',   u = [s (1 + y'By/y's) / 2 - By] / y's
     """
     turned = times(inverses[rows], changes)
-    along = _dots(moves, changes)
-    curvature = _dots(changes, turned)
+    along = dots(moves, changes)
+    curvature = dots(changes, turned)
     curved = along > CURVED * curvature
     s, By, ys, yBy = (each[curved] for each in (moves, turned, along[:, None], curvature[:, None]))
     half = s[:, :, None] * ((0.5 * s * (1.0 + yBy / ys) - By) / ys)[:, None]
@@ -246,7 +247,3 @@ def mend(
 
 def times(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return (matrices @ vectors[..., None])[..., 0]
-
-
-def _dots(a, b):
-    return np.einsum("ni,ni->n", a, b)

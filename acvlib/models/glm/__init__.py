@@ -17,7 +17,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import getval
 
-from ...checks import real_array
+from ...checks import columns_of, in_columns_of, real_array
 from ...declared import Flag, NonNegative, Params, Real, Rng, Sizes, declared
 from ...folds import WHOLE, Fold, Folds
 from ...folds.folds import emptied
@@ -90,7 +90,7 @@ class GLM(ModelDefaults):
     _rank: Rank | None = field(init=False, repr=False)  # where some column is not penalised
 
     def __post_init__(self):
-        names = getattr(self.X, "columns", None)
+        names = columns_of(self.X)
         X = real_array("X", self.X, 2)
         n, p = X.shape
         weights = site_weights(self.sample_weight, n)
@@ -207,12 +207,7 @@ class GLM(ModelDefaults):
 
         Columns with names, if those of the model's X have some, are put into their order.
         """
-        names = getattr(X, "columns", self._names)
-        if self._names is not None and list(names) != list(self._names):
-            if set(names) != set(self._names):
-                known = list(self._names)
-                raise ValueError(f"X has columns {list(names)}; the model's are {known}"[:200])
-            X = X[list(self._names)]
+        X = in_columns_of(self._names, "X", X)
         X = real_array("X", X, 2)
         if X.shape[1] != self.X.shape[1]:
             raise ValueError(f"X {X.shape} must have {self.X.shape[1]} columns, as the model's X")
