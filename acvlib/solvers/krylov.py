@@ -251,5 +251,6 @@ def in_portions(function: Callable, vectors: np.ndarray) -> list:
     return threads()(delayed(function)(part) for part in np.array_split(np.arange(n), n_portions))
 
 
-def dots(a, b):
+def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The inner product of each row (n, D) of both, (n,)."""
     return np.einsum("ni,ni->n", a, b)

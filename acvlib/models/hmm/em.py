@@ -21,7 +21,7 @@ from ...parallel import threads
 from ...trials import FAILURES
 from .frames import Frames
 from .parameters import Simplex
-from .posterior import HiddenStates, hidden_states
+from .posterior import hidden_states
 
 Iterations = Annotated[int, Whole(2)]
 Start = Annotated[np.ndarray, Real("n_params")]
