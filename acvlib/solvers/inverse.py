@@ -234,3 +234,8 @@ class DenseFolds(FoldSolver):
 def folds_at_once(dim: int) -> int:
     """How many Hessians (dim, dim) are held in memory together."""
     return max(1, HELD // max(dim, 1) ** 2)
+
+
+def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The inner product of each row (n, D) of both, (n,)."""
+    return np.einsum("ni,ni->n", a, b)

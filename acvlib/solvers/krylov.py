@@ -15,7 +15,7 @@ from joblib import delayed, effective_n_jobs
 
 from ..checks import one_line, warn
 from ..parallel import threads
-from .inverse import HELD, FoldSolver, IndefiniteHessian
+from .inverse import HELD, FoldSolver, IndefiniteHessian, dots
 
 FLAT = 1e-3  # curvature, relative to the preconditioner's, that counts as no less curved
 MAX_ITERATIONS = 1000
@@ -249,8 +249,3 @@ def in_portions(function: Callable, vectors: np.ndarray) -> list:
     together = min(PORTION, max(1, HELD // size))
     n_portions = max(-(-n // together), min(effective_n_jobs(None), n))
     return threads()(delayed(function)(part) for part in np.array_split(np.arange(n), n_portions))
-
-
-def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The inner product of each row (n, D) of both, (n,)."""
-    return np.einsum("ni,ni->n", a, b)

@@ -29,8 +29,7 @@ from ..derivatives import Derivatives, at
 from ..folds import Folds
 from ..model import Refits
 from ..weighting import unit_of
-from .inverse import folds_at_once
-from .krylov import dots
+from .inverse import dots, folds_at_once
 
 MAX_STEPS = 60
 MOST_QUASI = 40
