@@ -13,6 +13,7 @@ from .folds.sites import Known
 from .model import with_defaults
 from .results import AResult, CVResult
 from .scores import error_of_sum
+from .weighting import weights_of
 
 FAR = 1.0  # standard errors from which on the states may be numbered otherwise
 WHOLE = 1e-9  # of a count, that rounding may add
@@ -159,32 +160,30 @@ def of_counts(model: Any) -> tuple[Any, Any, bool]:
 
     The outcome of "poisson rate" is the count y * exposure; where some is not whole there is none.
     """
-    if (counts := _counts(model)) is None:
+    if not _is_rate(model):
         return 1.0, 0.0, True
+    counts, is_density = _counts(model)
     exposure = model.sample_weight
     shift = gammaln(counts + 1.0) - xlogy(counts, exposure) - exposure * gammaln(model.y + 1.0)
-    is_density = bool((counts == np.floor(counts)).all())
     return exposure, is_density * shift, is_density
 
 
+def _is_rate(model):
+    return getattr(getattr(model, "family", None), "name", "") == "poisson rate"
+
+
 def _counts(model):
-    """y times the exposure of "poisson rate", whole but for rounding; None of other models."""
-    if getattr(getattr(model, "family", None), "name", "") != "poisson rate":
-        return None
+    """(y times the exposure of "poisson rate", whole but for rounding; whether all are whole)."""
     counts = model.y * model.sample_weight
     near = np.round(counts)
-    return np.where(abs(counts - near) <= WHOLE * counts, near, counts)
+    counts = np.where(abs(counts - near) <= WHOLE * counts, near, counts)
+    return counts, bool((counts == np.floor(counts)).all())
 
 
 def sample_weights(model: Any) -> np.ndarray:
     """How often the outcome of each site counts in the fit of a model, (n_sites,)."""
-    if _counts(model) is not None:  # an exposure is part of the outcome
-        return np.sign(model.sample_weight)
-    weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
-    if weights.shape not in ((), (model.n_sites,)):  # as of sentences, whose tokens are the sites
-        tokens = getattr(model, "tokens", None)
-        weights = np.ones(()) if tokens is None else weights[tokens.sentence_of]
-    return np.ones(model.n_sites) * weights
+    weights = weights_of(model)
+    return np.sign(weights) if _is_rate(model) else weights  # an exposure is part of the outcome
 
 
 def shared_error(a: Influences, b: Influences) -> float:
@@ -277,8 +276,9 @@ def _outcomes(model):
         if name == "sequences":
             channels = getattr(model, "n_channels", None)
             values = [sequence[:, :channels] for sequence in values]
-        if (counts := _counts(model)) is not None:
-            name, values = "counts" if of_counts(model)[2] else "rates", counts
+        if _is_rate(model):
+            values, is_whole = _counts(model)
+            name = "counts" if is_whole else "rates"
         parts = values if isinstance(values, tuple | list) else [values]
         joined = np.concatenate([np.empty(0), *map(np.ravel, parts)])
         if name == "counts":

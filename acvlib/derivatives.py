@@ -4,11 +4,11 @@ An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 i
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from autograd import grad, jacobian
+from autograd import elementwise_grad, grad, jacobian
 from autograd.core import make_vjp, primitive_jvps, primitive_vjps
 from autograd.extend import defjvp
 
@@ -27,12 +27,20 @@ from .solvers.inverse import (
     folds_at_once,
 )
 from .solvers.krylov import HessianOperator, KrylovFolds
+from .weighting import weights_of
 
-SHARE = 1e-3  # of a move, by which held-out losses are differenced
 REACHED = 1e-8  # of the largest singular value of J, with rows of length 1; less is rounding
 ALIKE = 1e-8  # relative difference of numbers that are the same but for rounding
 GAMMA = ("gamma", "gammaln", "rgamma", "psi", "digamma")
-WithGradient = tuple[float, np.ndarray]  # a value and its gradient (D,)
+
+
+class SmoothLoss:
+    """value(f, ...), differentiable twice by autograd, and its derivatives in f, elementwise."""
+
+    def __init__(self, value: Callable):
+        self.value = value
+        self.slope = elementwise_grad(value)
+        self.curvature = elementwise_grad(self.slope)
 
 
 class Derivatives:
@@ -54,7 +62,9 @@ class Derivatives:
         self.is_equation = hasattr(model, "residual")
         self.defaults = with_defaults(model)
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         """(F, dF/dparams (D,)) at weights (n_sites,); of an equation (|r|^2 / 2, r)."""
         if self.is_equation:
             residual = self._gradient(params, weights)
@@ -130,18 +140,6 @@ class Derivatives:
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         return folds.pick(each_fold(self._fold_heldout, params, folds, "held-out losses"))
-
-    def heldout_expansion(
-        self, params: np.ndarray, move: np.ndarray, fold: np.ndarray
-    ) -> np.ndarray:
-        """The held-out losses (len(fold),) at params + move, to first order in the move.
-
-        By differences of fourth order: autograd need not follow a held-out loss.
-        """
-        shares = SHARE * np.array([0, 1, -1, 2, -2])
-        losses = [self._fold_heldout(params + share * move, fold) for share in shares]
-        here, ahead, behind, far_ahead, far_behind = losses
-        return here + (8 * (ahead - behind) - (far_ahead - far_behind)) / (12 * SHARE)
 
     def prior_gradients(self, params: np.ndarray) -> np.ndarray | None:
         """dF/dparams (n, D) of what F has beside the data; None where it costs as much as all."""
@@ -282,11 +280,9 @@ def at(params: np.ndarray, rows: Any) -> np.ndarray:
 def kept_share(model: Any, folds: Folds) -> np.ndarray:
     """1 - m (n_folds,), the share of the curvature that stays; 1 where F is a mean.
 
-    m is the share of weight that the fold leaves out, where the model has a `sample_weight`.
+    m is the share of weight that the fold leaves out, of what the fit counts.
     """
     if with_defaults(model).normalised:
         return np.ones(len(folds))
-    given = np.asarray(getattr(model, "sample_weight", 1.0), float)
-    is_of_sites = given.shape in ((), (model.n_sites,))
-    weights = Known.of(model).observed * (given if is_of_sites else 1.0)
+    weights = Known.of(model).observed * weights_of(model)
     return 1.0 - folds.indicator(model.n_sites) @ weights / weights.sum()

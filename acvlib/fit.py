@@ -1,5 +1,6 @@
 """Fit a weighted model with all its data: L-BFGS, then Newton steps; only these if convex."""
 
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from .folds import WHOLE
 from .model import AModel
 from .results import TOLERANCE, Fit
 from .solvers.inverse import IndefiniteHessian, Solvable
+from .solvers.krylov import conjugate_gradient
 from .solvers.newton import newton
 from .solvers.newton_cg import below_saddle, newton_cg
 from .trials import NoFiniteOptimum
@@ -22,6 +24,8 @@ ROUNDS = 3  # of Newton steps, where the way is long
 REPEATED, MOST_STARTS = 5, 30  # how often starts shall lead to the fit, and of how many at most
 SAME = 0.1  # nats: where EM ends from two starts, closer than that is one optimum
 PULL = 0.1  # standard errors that a prior which nobody chose may move an optimum
+SILENT = 1e-7  # share of the curvature along a direction, of which the data then say nothing
+DIFFERENCE = 1e-5  # of params, by which gradients of priors are differenced
 
 
 class UnrepeatedOptimum(UserWarning):
@@ -67,7 +71,7 @@ def fit(
         result = _descended(derivatives, starts, tolerance)
     result.warn_unconverged("fit", tolerance)
     if defaults.default_priors is not None and np.isfinite(result.newton_decrement):
-        _warn_of_priors(result, defaults.default_priors(result.params))
+        _warn_of_priors(result, defaults.default_priors)
     return result
 
 
@@ -114,25 +118,49 @@ def _ends(derivatives, start):
     return [ends[place] for place in order]
 
 
-def _warn_of_priors(fit, priors):
+def _warn_of_priors(fit, priors_at):
     """Judged together; each is named that has its share in the limit."""
+    priors = priors_at(fit.params)
     if not priors:
         return
 
-    def pull(gradient: np.ndarray) -> float:
-        return np.sqrt(gradient @ fit.hessian.solve(gradient))
+    def total(params: np.ndarray) -> np.ndarray:
+        return sum(gradient for gradient, _ in priors_at(params).values())
 
-    if pull(sum(gradient for gradient, _ in priors.values())) < PULL:
+    gradients = [gradient for gradient, _ in priors.values()]
+    together, *alone = _pulls(fit, np.array([sum(gradients), *gradients]), total)
+    if together < PULL:
         return
-    alone = {name: (pull(gradient), remedy) for name, (gradient, remedy) in priors.items()}
-    named = {name: pair for name, pair in alone.items() if pair[0] >= PULL / len(priors)}
-    pulls = ", ".join(f"{name} by {size:.2g}" for name, (size, _) in named.items())
-    wider = ", ".join(remedy for _, remedy in named.values())
+    shares = zip(priors.items(), alone, strict=True)
+    named = [(*prior, size) for prior, size in shares if size >= PULL / len(priors)]
+    pulls = ", ".join(f"{name} by {size:.2g}" for name, _, size in named)
+    wider = ", ".join(remedy for _, (_, remedy), _ in named)
     warn(
         f"default priors move the fit, in standard errors: {pulls}. Widen them, such as {wider}, "
         "or give ones that you mean",
         StrongPrior,
     )
+
+
+def _pulls(fit, gradients, total):
+    """sqrt(g' (H - P)^-1 g) (n,): standard errors of what is left without default priors.
+
+    P is the derivative of `total`, the sum of the priors' gradients. What P alone curves to all but
+    a share `SILENT` has no pull, as the data say nothing there.
+    """
+
+    def of_data(vectors: np.ndarray, _: Any) -> np.ndarray:
+        rest = (1.0 + SILENT) * (vectors @ fit.hessian)
+        sizes = DIFFERENCE * (1.0 + abs(fit.params).max()) / abs(vectors).max(axis=1)
+        for row, (size, step) in enumerate(zip(sizes, sizes[:, None] * vectors, strict=True)):
+            rest[row] -= (total(fit.params + step) - total(fit.params - step)) / (2.0 * size)
+        return rest
+
+    def by_hessian(vectors: np.ndarray, _: Any) -> np.ndarray:
+        return fit.hessian.solve(vectors.T).T if len(vectors) else vectors
+
+    products = SimpleNamespace(multiply=of_data, precondition=by_hessian)
+    return np.sqrt(2.0 * conjugate_gradient(products, gradients).decrease)
 
 
 def _descended(derivatives, starts, tolerance):

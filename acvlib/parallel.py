@@ -32,18 +32,6 @@ def track(items: Iterable, label: str, total: int | None = None) -> Iterable:
     return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=silent)
 
 
-def parallel(**settings: Any) -> Parallel:
-    """Return `joblib.Parallel` with the active n_jobs, which joblib forgets in making threads.
-
-    Threads are a new pool each time: one that Ctrl-C stopped midway serves nobody any more.
-    """
-    kinds = {key: settings[key] for key in ("prefer", "require") if key in settings}
-    backend, _ = get_active_backend(**kinds)
-    if getattr(backend, "supports_sharedmem", False):
-        settings["backend"] = "threading"
-    return Parallel(n_jobs=effective_n_jobs(None), **settings)
-
-
 def each_fold(function: Callable, params: np.ndarray, folds: Any, label: str) -> list:
     """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar.
 
@@ -58,8 +46,11 @@ def each_fold(function: Callable, params: np.ndarray, folds: Any, label: str) ->
 
 
 def threads() -> Parallel:
-    """Return `parallel` in threads of this process, whatever the active backend."""
-    return parallel(require="sharedmem")
+    """`joblib.Parallel` in threads of this process, whatever the active backend; with its n_jobs.
+
+    Threads are a new pool each time: one that Ctrl-C stopped midway serves nobody any more.
+    """
+    return Parallel(effective_n_jobs(None), backend="threading", require="sharedmem")
 
 
 def in_threads(
@@ -89,7 +80,7 @@ def spread(function: Callable, tasks: Sequence[tuple], prefer: str | None, label
     backend, _ = get_active_backend(prefer=prefer)
     if getattr(backend, "supports_sharedmem", False):
         return in_threads(lambda task: function(*task), tasks, effective_n_jobs(None), label)
-    run = parallel(prefer=prefer, return_as="generator")
+    run = Parallel(effective_n_jobs(None), prefer=prefer, return_as="generator")
     results = run(delayed(function)(*task) for task in tasks)
     return list(track(results, label, len(tasks)))
 

@@ -102,6 +102,18 @@ def _refuse(weights, bad, reason, site="site", name="weight"):
         raise ValueError(f"{name} {weights[number]} of {site} {number} {reason}")
 
 
+def weights_of(model: Any) -> np.ndarray:
+    """How often each site counts in the fit of a model, (n_sites,): those of sentences at tokens.
+
+    A `sample_weight` that is of something else counts as 1.
+    """
+    weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
+    if weights.shape not in ((), (model.n_sites,)):
+        tokens = getattr(model, "tokens", None)
+        weights = np.ones(()) if tokens is None else weights[tokens.sentence_of]
+    return np.ones(model.n_sites) * weights
+
+
 def unit_of(model: Any) -> float:
     """The root of the mean sample weight above 0, at most 1: standard errors are as much wider."""
     weights = np.ravel(getattr(model, "sample_weight", 1.0))

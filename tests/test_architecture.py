@@ -26,7 +26,7 @@ ROWS = [
     {"inference", "solvers.krylov"},
     {"derivatives"},
     {"results"},
-    {"models", "solvers.lockstep", "solvers.newton", "solvers.newton_cg"},
+    {"models", "solvers.newton", "solvers.newton_cg"},
     {"fit"},
     {"methods"},
     {"check"},

@@ -12,6 +12,8 @@ from oracles.toy_models import Instruments, Ridge
 import acvlib as acv
 from acvlib.derivatives import derivatives_of, kept_share
 from acvlib.folds import Folds
+from acvlib.models import LinearChainCRF
+from acvlib.weighting import hide_labels
 
 FOLDS = Folds([np.array([0, 4, 5]), np.arange(10, 20), np.array([29])])
 PARAMS = np.array([0.3, 0.1, -0.4])
@@ -48,6 +50,9 @@ def test_a_users_class_gets_the_optional_members_that_it_lacks():
     holes.convex = True
     assert derivatives_of(holes).defaults.convex
     assert_allclose(kept_share(holes, Folds([np.array([1, 2])])), [0.95], rtol=1e-15)
+    scores, tags = [np.zeros((2, 2)), np.zeros((3, 2))], [[0, 1], [0, 1, 1]]
+    crf = LinearChainCRF(scores, tags, scheme=hide_labels, sample_weight=[3.0, 1.0])
+    assert_allclose(kept_share(crf, Folds([[0], [4]])), [6 / 9, 8 / 9], rtol=1e-15)
 
 
 def test_gammaln_has_a_forward_mode_for_emissions_of_users():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from scipy.sparse import coo_array
 from sklearn.model_selection import KFold
 
 from acvlib import Folds, folds
@@ -45,6 +46,8 @@ BAD = {  # what else is refused is in tests/attack; here is what is said
     "nothing scored": (lambda: Folds(TWO[1:], [[]]), "fold 0 scores no site"),
     "repeated by hand": (lambda: [*SOME, *SOME], "join folds by a \\+ b"),
     "drawn by hand": (lambda: (SOME[number] for number in [1]), "some by a\\[rows\\]"),
+    "edges are None": (lambda: folds.regions(9, None, 2, 0), r"edges must .*graph\.edges"),
+    "edges are a matrix": (lambda: folds.balls(9, coo_array(np.eye(9)), 1), "edges must be int"),
     "labels of others": (lambda: Folds(TWO, labels="abc"), "3 labels of 2 folds"),
 }
 
@@ -103,6 +106,8 @@ def test_folds_index_and_iterate_as_a_list_of_arrays():
     for rows in (slice(1, None), [1], np.array([False, True])):
         assert whole[rows].same_as(Folds(TWO[1:], [[0, 4]]))
     assert not whole.same_as(Folds(TWO))
+    table = Folds(np.array([*Folds([[0, 1], [2, 3]], [[0], [2]])]))  # which has no memory
+    assert table.scored is table.omitted
     assert Folds(TWO, [list(fold) for fold in TWO]).scored is not None
     assert_array_equal(whole[np.array(1)], whole[1])
     with pytest.raises(IndexError):

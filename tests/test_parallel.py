@@ -11,23 +11,19 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from acvlib import parallel
 
 
-@pytest.mark.parametrize(
-    "make", [parallel.threads, lambda: parallel.parallel(prefer="threads"), parallel.parallel]
-)
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_the_active_number_of_jobs_is_used(make, n_jobs):
+def test_the_active_number_of_jobs_is_used(n_jobs):
     with joblib.parallel_config(n_jobs=n_jobs):
-        assert make().n_jobs == n_jobs
-    assert make().n_jobs == 1  # unless told otherwise
+        assert parallel.threads().n_jobs == n_jobs
+    assert parallel.threads().n_jobs == 1  # unless told otherwise
 
 
-@pytest.mark.parametrize("make", [parallel.threads, parallel.parallel])
-def test_a_pool_that_ctrl_c_stopped_midway_serves_nobody_again(make):
+def test_a_pool_that_ctrl_c_stopped_midway_serves_nobody_again():
     with joblib.parallel_config("threading", n_jobs=2):
         backend, _ = get_active_backend()
         backend._pool = ThreadPool(2)
         backend._pool.close()  # where Ctrl-C meets `terminate`, the pool stays like this
-        done = make()(joblib.delayed(divmod)(i, 3) for i in range(5))
+        done = parallel.threads()(joblib.delayed(divmod)(i, 3) for i in range(5))
         assert done == [divmod(i, 3) for i in range(5)]
         backend._pool.terminate()
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..checks import real_array
 from ..declared import Count, Flag, Is, Params, Rng, declared
-from ..derivatives import Derivatives, WithGradient
+from ..derivatives import Derivatives
 from ..folds import Fold, Folds
 from ..folds.sites import Known
 from ..model import ModelDefaults
@@ -175,7 +175,9 @@ class AdaptedDerivatives(Derivatives):
         weights = lambda rows: 1.0 - folds[rows].indicator(self.n_sites).toarray()  # noqa: E731
         return self._rows(name, repeated(len(folds), params), weights)
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         values, gradients = self._rows("value_and_gradient", params[None], weights[None])
         return float(values[0]), gradients[0]
 

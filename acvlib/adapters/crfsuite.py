@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..checks import LARGEST, in_order_of, read_only
+from ..checks import LARGEST, in_order_of, index_of, read_only
 from ..declared import Params, Real, Sizes, declared
 from ..models.crf import Tagging
 from ..models.crf.tokens import FeatureParams, Tokens, joined
@@ -67,7 +67,7 @@ class FeatureCRF(Tagging):
         listed = self.sentences
         encoded = listed if isinstance(listed, Attributes) else attributes(listed)
         object.__setattr__(self, "sentences", encoded)
-        index = getattr(listed, "index", None)
+        index = index_of(listed)
         labels = in_order_of(index, "labels", self.labels)
         object.__setattr__(self, "labels", _labels(labels, np.diff(encoded.starts)))
         weights = in_order_of(index, "sample_weight", self.sample_weight)

@@ -8,6 +8,7 @@ that folds may overlap. On a graph, neighbours are omitted together: nothing is 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,13 +18,13 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from ..checks import check_kind, check_whole, in_order_of, index_of, numbered
 from ..declared import Check, Count, Flag, Real, Rng, Sizes, Whole, declared
 from .folds import WHOLE, Folds
-from .sites import Flags, Known, Sites, as_fold, as_set
+from .sites import Flags, Known, Sites, as_fold, as_set, pairs_of
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
 Percent = Annotated[float, Real("", above=0.0, below=100.0)]
 Drawn = Annotated[int, Whole(1, MOST_DRAWN)]
 Margin = Annotated[int, Whole(0)]
-PAIRS = "must be integers (m, 2), two sites a row"
+PAIRS = "must be integers (m, 2), two sites a row, such as list(graph.edges) of networkx"
 STARTS = "must be whole numbers, 1-d"
 
 __all__ = [
@@ -217,17 +218,6 @@ def from_splitter(
     return Folds(omitted, scored, n_sites, index=index)
 
 
-def pairs_of(cv: Any) -> list:
-    """List pairs (training set, test set); ValueError names what is none."""
-    several = hasattr(cv, "__iter__") and not hasattr(cv, "keys") and getattr(cv, "ndim", 1) != 0
-    pairs = list(cv) if several else [cv]
-    for number, pair in enumerate(pairs):
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            expected = "a pair (training set, test set); of folds, make acv.Folds, as by k_fold"
-            raise ValueError(f"split {number} must be {expected}; got {type(pair).__name__}")
-    return pairs
-
-
 @declared
 def balls(n_sites: Any, edges: np.ndarray, radius: Margin, centres_alone: Flag = False) -> Folds:
     """Omit each site with all within `radius` edges of it, and score these, or the centre alone.
@@ -290,8 +280,11 @@ def regions(n_sites: Any, edges: np.ndarray, k: int, rng: Rng) -> Folds:
 
 def _joined(n_sites, edges):
     """Which sites an edge joins, each also with itself: a sparse matrix, symmetric."""
-    table = edges if hasattr(edges, "__array__") else list(edges)
-    pairs = as_fold(table if len(table) else np.empty((0, 2)), "edges", 2, PAIRS)
+    table = edges
+    with suppress(TypeError):  # of what is no table, which `as_fold` refuses
+        table = edges if hasattr(edges, "__array__") else list(edges)
+        table = table if len(table) else np.empty((0, 2))
+    pairs = as_fold(table, "edges", 2, PAIRS)
     as_set(pairs.ravel(), n_sites, "the table of edges")
     once = np.unique(np.sort(pairs), axis=0)
     if pairs.shape[1] != 2 or len(once) < len(pairs) or (once[:, 0] == once[:, 1]).any():

@@ -17,8 +17,10 @@ class Folds:
 
     Either is a sequence of integer arrays, or a table (n_folds, size) of folds of one size; both
     are copied. Length, iteration and `folds[i]` are those of a list of the omitted sites, as users
-    of k-fold expect; `folds[rows]` with a slice or an array of numbers gives `Folds`. ValueError
-    for anything else, and for sites that are repeated, or scored but not omitted.
+    of k-fold expect; `folds[rows]` with a slice or an array of numbers gives `Folds`. A list of
+    their arrays is refused where not all is scored: join folds by a + b; a table made of it has no
+    memory, and is scored whole. ValueError for anything else, and for sites that are repeated, or
+    scored but not omitted.
 
     n_sites, sites: how many sites there are, in and outside folds, and of what kind, as "steps" or
     "sequences"; a model of other sites refuses them. None and "" where that is not known. labels
@@ -155,7 +157,8 @@ class Folds:
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
         omitted = self.omitted
-        omitted.check_range(check_whole("n_sites", n_sites, 1))
+        if n_sites != self.n_sites:  # for which they were checked
+            omitted.check_range(check_whole("n_sites", n_sites, 1))
         entries = np.ones(len(omitted.sites)), omitted.sites, omitted.ends
         return csr_matrix(entries, (len(omitted.sizes), n_sites))
 

@@ -84,6 +84,17 @@ def as_set(sites: Any, n_sites: int, name: str = "the set of sites") -> np.ndarr
     return copied
 
 
+def pairs_of(cv: Any) -> list:
+    """List pairs (training set, test set); ValueError names what is none."""
+    several = hasattr(cv, "__iter__") and not hasattr(cv, "keys") and getattr(cv, "ndim", 1) != 0
+    pairs = list(cv) if several else [cv]
+    for number, pair in enumerate(pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            expected = "a pair (training set, test set); of folds, make acv.Folds, as by k_fold"
+            raise ValueError(f"split {number} must be {expected}; got {type(pair).__name__}")
+    return pairs
+
+
 class Sites(Sequence):
     """A list of arrays, the sites of each fold: all of them end to end, and how many each has.
 

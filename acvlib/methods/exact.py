@@ -14,8 +14,7 @@ from ..model import Refits
 from ..parallel import pieces, spread
 from ..results import TOLERANCE, AFit, CVResult, Fit, Run
 from ..solvers.inverse import folds_at_once
-from ..solvers.lockstep import lockstep
-from ..solvers.newton import newton
+from ..solvers.newton import lockstep, newton
 from ..solvers.newton_cg import MAX_STEPS, newton_cg
 from ..trials import UnconvergedFit
 from ..weighting import unit_of

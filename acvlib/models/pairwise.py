@@ -12,10 +12,9 @@ from typing import Annotated
 
 import autograd.numpy as anp
 import numpy as np
-from autograd import elementwise_grad
 
 from ..declared import NonNegative, OneOf, Params, Real, Rng, declared
-from ..derivatives import Derivatives, WithGradient
+from ..derivatives import Derivatives, SmoothLoss
 from ..folds import Fold, ModelFolds
 from ..model import ModelDefaults
 from ..solvers.inverse import DenseHessian
@@ -24,13 +23,11 @@ from ..weighting import Weights
 SMOOTH = 0.1  # |u| is sqrt(u^2 + SMOOTH^2), Zhu and Liu (2021), Section 5.1
 
 
-class PairLoss:
-    """value(u, t), even in u where t is, and its derivatives in u; relation(y_i, y_j) gives t."""
+class PairLoss(SmoothLoss):
+    """value(u, t), even in u where t is; relation(y_i, y_j) gives t."""
 
     def __init__(self, value: Callable, relation: Callable, convex: bool):
-        self.value = value
-        self.slope = elementwise_grad(value)
-        self.curvature = elementwise_grad(self.slope)
+        super().__init__(value)
         self.relation = relation
         self.convex = convex
 
@@ -134,7 +131,9 @@ class PairwiseDerivatives(Derivatives):
     2 X'(w * S w), its Hessian 2 [X' diag(w * C w) X - (w X)' C (w X)].
     """
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         loss, u, t = self._pairs(params)
         scale = self.n_sites / weights.sum() ** 2
         ridge = self.n_sites * self.model.gamma_i * params

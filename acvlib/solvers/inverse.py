@@ -204,16 +204,14 @@ class DenseFolds(FoldSolver):
         pairs = zip(self.factors, self.matrices, strict=True)
         return np.array([0.0 if f is None else _share(f.T, matrix) for f, matrix in pairs])
 
-    def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
-        """matrix^-1 times one vector a fold."""
-        return self._solved(vectors, rows, False)
-
     def descend(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """|matrix|^-1 times one vector a fold."""
-        return self._solved(vectors, rows, self.symmetric)
+        return self.solve(vectors, rows, self.symmetric)
 
-    def _solved(self, vectors, rows, absolute):
-        """By Cholesky factors, where there are some."""
+    def solve(
+        self, vectors: np.ndarray, rows: Any = slice(None), absolute: bool = False
+    ) -> np.ndarray:
+        """matrix^-1 times one vector a fold, by Cholesky factors where there are some."""
         out = np.array(vectors if self.inward is None else vectors @ self.inward)
         with blas_for(self.matrices.shape[-1] ** 2):
             for place, row in enumerate(np.arange(len(self.matrices))[rows]):
@@ -236,3 +234,8 @@ class DenseFolds(FoldSolver):
 def folds_at_once(dim: int) -> int:
     """How many Hessians (dim, dim) are held in memory together."""
     return max(1, HELD // max(dim, 1) ** 2)
+
+
+def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The inner product of each row (n, D) of both, (n,)."""
+    return np.einsum("ni,ni->n", a, b)

@@ -15,7 +15,7 @@ from joblib import delayed, effective_n_jobs
 
 from ..checks import one_line, warn
 from ..parallel import threads
-from .inverse import HELD, FoldSolver, IndefiniteHessian
+from .inverse import HELD, FoldSolver, IndefiniteHessian, dots
 
 FLAT = 1e-3  # curvature, relative to the preconditioner's, that counts as no less curved
 MAX_ITERATIONS = 1000
@@ -73,7 +73,7 @@ def conjugate_gradient(
     r = b[rows]
     z = products.precondition(r, numbers[rows])
     p = z.copy()  # z may be r itself
-    rz = _dots(r, z)
+    rz = dots(r, z)
     pp = rz.copy()  # p'Mp; x'Mp and x'Mx are 0
     xp, xx = np.zeros((2, len(rows)))
     for _ in range(MAX_ITERATIONS):
@@ -83,7 +83,7 @@ def conjugate_gradient(
         if damping:
             product = product + damping * p
         found.products += len(rows)
-        curved = _dots(p, product)
+        curved = dots(p, product)
         last = curved <= 0.0
         found.escape[rows[last]] = p[last] / np.sqrt(pp[last])[:, None]
         found.curvature[rows] = np.minimum(found.curvature[rows], curved / pp)
@@ -94,23 +94,23 @@ def conjugate_gradient(
         found.x[rows] += alpha[:, None] * p
         r -= alpha[:, None] * product
         xx += alpha * (2.0 * xp + alpha * pp)
-        found.residual[rows] = np.sqrt(_dots(r, r)) / size[rows]
+        found.residual[rows] = np.sqrt(dots(r, r)) / size[rows]
         found.norm[rows] = np.sqrt(np.maximum(xx, 0.0))
         xp += alpha * pp
         going = ~last & (found.residual[rows] > tolerance[rows])
         ended = rows[~going]
         if ended.size:
-            found.decrease[ended] = 0.5 * _dots(found.x[ended], b[ended] + r[~going])
+            found.decrease[ended] = 0.5 * dots(found.x[ended], b[ended] + r[~going])
             rows, r, p, rz, pp, xp, xx = (each[going] for each in (rows, r, p, rz, pp, xp, xx))
         z = products.precondition(r, numbers[rows])
         before = rz
-        rz = _dots(r, z)
+        rz = dots(r, z)
         beta = rz / before
         p *= beta[:, None]
         p += z
         xp *= beta
         pp = rz + beta**2 * pp
-    found.decrease[rows] = 0.5 * _dots(found.x[rows], b[rows] + r)
+    found.decrease[rows] = 0.5 * dots(found.x[rows], b[rows] + r)
     return found
 
 
@@ -249,7 +249,3 @@ def in_portions(function: Callable, vectors: np.ndarray) -> list:
     together = min(PORTION, max(1, HELD // size))
     n_portions = max(-(-n // together), min(effective_n_jobs(None), n))
     return threads()(delayed(function)(part) for part in np.array_split(np.arange(n), n_portions))
-
-
-def _dots(a, b):
-    return np.einsum("ni,ni->n", a, b)

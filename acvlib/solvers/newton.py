@@ -1,4 +1,4 @@
-"""Newton's method on all folds in lockstep: the engine of `fit`, and the referee of `exact`.
+"""Newton's and a quasi-Newton method on all folds in lockstep: engines of `fit` and of `exact`.
 
     theta_o <- theta_o - |H_o|^-1 dF/dtheta(theta_o, w_o)
 
@@ -8,6 +8,17 @@ the decrement where F is convex, is halved. A fold has converged when its decrem
 tolerance and, unless F is convex, has fallen by that factor (or is tiny and no longer falls), and
 the Hessian it is measured by is positive definite and of a point within `Derivatives.fresh`
 standard errors.
+
+Quasi-Newton steps have one Hessian at first, which gradients alone mend (`lockstep`):
+
+    theta_o <- theta_o - B_o dF/dtheta(theta_o, w_o),    B_o = [(1 - m) H]^-1, then by BFGS
+
+A move that raises F is shortened. A fold has converged when its decrement sqrt(g' B_o g) is at most
+the tolerance, and the step to it has confirmed B_o by shrinking the decrement as it said; but not
+if it met negative curvature on the way. From a start in general position it is then at a minimum,
+and moves once more, which brings it nearer than the decrement says and costs nothing.
+
+Source: Nocedal and Wright (2006), algorithm 6.1; Lee et al. (2016).
 """
 
 from typing import Any
@@ -18,12 +29,16 @@ from ..derivatives import Derivatives, at
 from ..folds import Folds
 from ..model import Refits
 from ..weighting import unit_of
-from .inverse import folds_at_once
+from .inverse import dots, folds_at_once
 
 MAX_STEPS = 60
+MOST_QUASI = 40
 ROUNDING = 0.25  # share of the tolerance that the gradients of chord steps may lose
-ROUNDED = 1e-9  # standard errors within which a decrement that has stopped falling is rounding
+ROUNDED = 1e-9  # standard errors within which a decrement is rounding
 SLACK = 1e-10  # relative rounding error of an objective, below which descent cannot be seen
+CONFIRMED = 0.3  # of its decrement, to which a step must bring a fold for B_o to be trusted
+CURVED = 1e-8  # curvature along a move, relative to that of B_o, below which it mends nothing
+SHORTER = 0.25  # of a move that raised F
 
 
 def newton(
@@ -145,8 +160,89 @@ class _Lockstep:
         gradients = np.where(finite[:, None], gradients, 0.0)
         moves = -hessians.descend(gradients, places)
         weighed = gradients @ self.precision if self.equation else -moves
-        squared = np.einsum("ni,ni->n", weighed, gradients)
+        squared = dots(weighed, gradients)
         if self.equation and self.fixed.any():
             fixed = hessians.descend(gradients @ self.fixed.T, places)
             squared += np.sum((fixed / (1.0 + abs(self.centre))) ** 2, axis=1)
         return moves, np.where(finite, np.sqrt(np.maximum(squared, 0.0)), np.inf)
+
+
+def lockstep(
+    derivatives: Derivatives,
+    params: np.ndarray,
+    folds: Folds,
+    tolerance: float,
+    inverses: np.ndarray,
+    found: Refits,
+    looks: int | None = None,
+) -> None:
+    """Refit each fold from params (D,) or (n, D), without a Hessian of its own; write to `found`.
+
+    inverses (n, D, D): the first B_o, overwritten. Folds that have not converged are for `newton`.
+    looks: at most so many steps, whether they descend or not.
+    """
+    n = len(folds)
+    unit = unit_of(derivatives.model)
+    rounded = ROUNDED * unit
+    found.params[:] = params
+    values, gradients = derivatives.fold_gradients(params, folds, looks is None)
+    values = np.array(values)
+    gradients = np.array(gradients)
+    found.evaluations["gradient"] += n
+    scale = np.ones(n)
+    rows = np.arange(n)
+    upwards = np.ones(n, bool)
+    for _ in range(looks or MOST_QUASI):
+        moves = -times(inverses[rows], gradients[rows])
+        before = found.decrement[rows]
+        found.decrement[rows] = np.sqrt(np.maximum(-dots(moves, gradients[rows]), 0.0))
+        small = found.decrement[rows] <= np.maximum(tolerance, rounded)
+        confirmed = found.decrement[rows] <= np.maximum(CONFIRMED * before, rounded)
+        confirmed &= np.isfinite(before)
+        found.converged[rows] = small & confirmed & upwards[rows]
+        going = ~(small & confirmed)
+        found.params[rows[found.converged[rows]]] += moves[found.converged[rows]]
+        rows = rows[going]
+        if not rows.size:
+            break
+        moves = scale[rows, None] * moves[going]
+        ends = found.params[rows] + moves
+        value, gradient = derivatives.fold_gradients(ends, folds[rows], looks is None)
+        found.evaluations["gradient"] += len(rows)
+        changes = gradient - gradients[rows]
+        changes[~np.isfinite(changes).all(axis=1)] = 0.0  # of a move that went too far
+        upwards[rows] &= mend(inverses, rows, moves, changes)
+        good = np.isfinite(gradient).all(axis=1)
+        if looks is None:
+            good = value <= values[rows] + SLACK * (unit**2 + abs(values[rows]))
+        scale[rows] = np.where(good, 1.0, SHORTER * scale[rows])
+        taken = rows[good]
+        found.params[taken] += moves[good]
+        if looks is None:
+            values[taken] = value[good]
+        gradients[taken] = gradient[good]
+        found.steps[taken] += 1
+    found.residual[:] = np.linalg.norm(gradients, axis=1)
+
+
+def mend(
+    inverses: np.ndarray, rows: np.ndarray, moves: np.ndarray, changes: np.ndarray
+) -> np.ndarray:
+    """Learn from the change of the gradient along each move where F is curved upwards: which are.
+
+    B <- (I - s y'/y's) B (I - y s'/y's) + s s'/y's
+       = B + s u' + u s',   u = [s (1 + y'By/y's) / 2 - By] / y's
+    """
+    turned = times(inverses[rows], changes)
+    along = dots(moves, changes)
+    curvature = dots(changes, turned)
+    curved = along > CURVED * curvature
+    s, By, ys, yBy = (each[curved] for each in (moves, turned, along[:, None], curvature[:, None]))
+    half = s[:, :, None] * ((0.5 * s * (1.0 + yBy / ys) - By) / ys)[:, None]
+    half += half.swapaxes(1, 2).copy()
+    inverses[rows[curved]] += half
+    return curved
+
+
+def times(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    return (matrices @ vectors[..., None])[..., 0]

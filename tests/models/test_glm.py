@@ -268,3 +268,17 @@ def test_bounds_without_a_gradient_hold_against_refits(family, method):
     ends, radius, _ = model.derivatives.newton_bounds(fit, folds)
     assert (fit.standard_errors_between(ends, exact.params) <= radius + 1e-8).all()
     assert model.derivatives.newton_bounds(fit, acv.Folds([[1, 2]])) is None
+
+
+@pytest.mark.parametrize("name", ["plain", "a ridge a column", "weights", "targets"])
+@pytest.mark.parametrize("method", [acv.newton_step, acv.exact])
+def test_a_level_of_y_costs_losses_its_last_place_and_slopes_nothing(name, method):
+    level = 2.0**30
+    x, y = draw("gaussian", np.random.default_rng(5))
+    y = np.round(np.stack([y, y[::-1]], axis=1) if name == "targets" else y)
+    models = [GLM(x, each, "gaussian", **SETTINGS.get(name, {})) for each in (y, y + level)]
+    here, there = (method(acv.fit(model), acv.folds.k_fold(models[0], 5)) for model in models)
+    size = 4.0 * np.spacing(level) * (1.0 + abs(y).max())
+    assert_allclose(there.pointwise, here.pointwise, rtol=0.0, atol=size)
+    slopes = [np.delete(run.params, np.s_[::4], axis=1) for run in (here, there)]
+    assert_allclose(*slopes, rtol=0.0, atol=1e-13)

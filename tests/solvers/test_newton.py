@@ -13,8 +13,7 @@ import acvlib as acv
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.model import Refits
-from acvlib.solvers.lockstep import lockstep
-from acvlib.solvers.newton import MAX_STEPS, newton
+from acvlib.solvers.newton import MAX_STEPS, lockstep, newton
 
 FOLDS = Folds([np.array([0, 1]), np.arange(20), np.array([], int)])
 START = np.zeros((3, 3))

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import Tables, check_kind, in_columns_of, in_order_of, real_array, shared_columns
+from ...checks import (
+    Tables,
+    check_kind,
+    in_columns_of,
+    in_order_of,
+    index_of,
+    real_array,
+    shared_columns,
+)
 from ...declared import Params, Real, Rng, Sizes, declared
 from ...folds import Fold, Folds
 from ...inference.smoothing import best_states
@@ -40,20 +48,19 @@ class Tagging(ModelDefaults):
 
     def _settle(self, tokens, free, index):
         """Set tokens and free, and check what comes with them."""
-        object.__setattr__(self, "tokens", tokens)
-        object.__setattr__(self, "free", free)
-        named = self.scheme is None and hasattr(index, "equals")  # a list has a method of that name
-        object.__setattr__(self, "index", index if named else None)
         if self.scheme is not None and self.scheme is not hide_labels:
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
         # not 0, as shifting all transitions changes nothing
-        sizes = Sizes(n_params=(self.n_params, "the parameters", None))
-        ridge = Real("", "n_params", above=0.0)("ridge", self.ridge, sizes)
-        object.__setattr__(self, "ridge", ridge)
-        weights = site_weights(self.sample_weight, len(tokens.lengths), "sentence")
-        object.__setattr__(self, "sample_weight", weights)
+        sizes = Sizes(n_params=(len(free), "the parameters", None))
+        self.__dict__.update(
+            tokens=tokens,
+            free=free,
+            index=None if self.scheme else index,
+            ridge=Real("", "n_params", above=0.0)("ridge", self.ridge, sizes),
+            sample_weight=site_weights(self.sample_weight, len(tokens.lengths), "sentence"),
+        )
 
     @property
     def sites(self) -> str:
@@ -164,10 +171,9 @@ class LinearChainCRF(Tagging):
     def __post_init__(self):
         check_kind("labels", self.labels, Iterable)
         emissions = _scores(self.emissions)
-        names = getattr(self.emissions, "index", None)
+        names = index_of(self.emissions)
         labels = list(in_order_of(names, "labels", self.labels))
         weights = in_order_of(names, "sample_weight", self.sample_weight)
-        object.__setattr__(self, "sample_weight", weights)
         if len(emissions) != len(labels):
             found = f"{len(emissions)} sentences of emission scores, {len(labels)} of labels"
             raise ValueError(f"{found}: give as many")
@@ -178,8 +184,7 @@ class LinearChainCRF(Tagging):
             name = f"sentence {n}: labels"
             tags = in_order_of(emissions.indices[n], name, tags)
             labels[n] = is_tag(name, tags, sizes)
-        object.__setattr__(self, "emissions", emissions)
-        object.__setattr__(self, "labels", tuple(labels))
+        self.__dict__.update(emissions=emissions, labels=tuple(labels), sample_weight=weights)
         start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
         tokens = _tokens(emissions, np.concatenate(labels))
         self._settle(tokens, np.concatenate([start, links, end]), names)

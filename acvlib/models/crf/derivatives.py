@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ...derivatives import Derivatives, WithGradient
+from ...derivatives import Derivatives
 from ...folds import Folds
 from ...inference.smoothing import factors
 from ...parallel import in_blas_threads, pieces
@@ -38,7 +38,7 @@ class TaggingDerivatives(Derivatives):
 
     _together = 64  # sites of folds whose own terms one thread takes at a time
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray):
         pull = self.model.ridge * params
         coefficients, hidden = self._weighted(weights)
         value, gradient = self._whole(params, coefficients)
@@ -148,11 +148,7 @@ class TaggingDerivatives(Derivatives):
         return value - own_values, gradient - own_gradients
 
     def fold_hessians(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
         """At one point, H less that of the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:

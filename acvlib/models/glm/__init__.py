@@ -17,7 +17,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import getval
 
-from ...checks import real_array
+from ...checks import columns_of, in_columns_of, real_array
 from ...declared import Flag, NonNegative, Params, Real, Rng, Sizes, declared
 from ...folds import WHOLE, Fold, Folds
 from ...folds.folds import emptied
@@ -44,7 +44,8 @@ class Table(Real):
 class GLM(ModelDefaults):
     """A regression's MAP in D = q (p + intercept) coordinates, a row [b, beta] a predictor.
 
-    Intercepts are not penalised. Inside, columns are centred, if there is an intercept, and scaled.
+    Intercepts are not penalised. Where there are some, columns and y of "gaussian" are centred
+    inside; columns are scaled.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ class GLM(ModelDefaults):
     sample_weight: Annotated[Any, Real("", "n")] = field(default=1.0, repr=False)
     balanced: Flag = False
     columns: Columns = field(init=False, repr=False)
-    responses: np.ndarray = field(init=False, repr=False)  # y as families take it: (n,) or (q, n)
+    level: np.ndarray = field(init=False, repr=False)  # (D,) the mean of y in gaussian intercepts
+    responses: np.ndarray = field(init=False, repr=False)  # y less level, for families: ([q,] n)
     n_sites: int = field(init=False, repr=False)
     n_outputs: int = field(init=False, repr=False)  # q
     n_params: int = field(init=False, repr=False)  # D
@@ -88,7 +90,7 @@ class GLM(ModelDefaults):
     _rank: Rank | None = field(init=False, repr=False)  # where some column is not penalised
 
     def __post_init__(self):
-        names = getattr(self.X, "columns", None)
+        names = columns_of(self.X)
         X = real_array("X", self.X, 2)
         n, p = X.shape
         weights = site_weights(self.sample_weight, n)
@@ -106,13 +108,17 @@ class GLM(ModelDefaults):
             )
         ridge = self.penalty / weights.sum() + self.site_penalty + np.zeros(p)
         columns = Columns(X, self.intercept, weights, ridge)
+        level = np.zeros((q, len(free) + p))
+        if self.intercept and family.quadratic:
+            level[:, 0] = np.average(y, axis=0, weights=weights)
         self.__dict__.update(
             X=columns.standard[:, len(free) :] if columns.plain else X,
             y=y,
             family=family,
             sample_weight=weights,
             columns=columns,
-            responses=y.T,
+            level=level.ravel(),
+            responses=(y - level[:, 0] if level.any() else y).T,
             n_sites=n,
             n_outputs=q,
             n_params=n_params,
@@ -171,6 +177,10 @@ class GLM(ModelDefaults):
             raise NoFiniteOptimum(f"weights leave {self.family.lacking.format(np.argmin(some))}")
         return weights * (anp.sum(totals) / (len(members) * totals))[self.y]
 
+    def standard(self, params: np.ndarray) -> np.ndarray:
+        """Params (..., D) of standard columns, and of y less its level."""
+        return self.columns.inward(params - self.level)
+
     def predictors(self, standard: np.ndarray, sites: Any = slice(None)) -> np.ndarray:
         """eta (..., q, n) of sites at standard params (..., D)."""
         theta = standard.reshape(*standard.shape[:-1], self.n_outputs, -1)
@@ -179,7 +189,7 @@ class GLM(ModelDefaults):
     @declared
     def objective(self, params: Params, weights: Weights) -> float:
         """F(params, weights), weights >= 0."""
-        theta = anp.reshape(params, (self.n_outputs, -1))
+        theta = anp.reshape(params - self.level, (self.n_outputs, -1))
         losses = self.family.losses(anp.dot(theta, self.design.T), self.responses)
         each = self.balanced_weights(weights) * self.sample_weight
         ridge = self.ridge(anp.dot(weights, self.sample_weight))
@@ -188,7 +198,7 @@ class GLM(ModelDefaults):
     @declared
     def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """-log p(y_n | x_n; params) for each n of the fold, without weights of any kind."""
-        eta = self.predictors(self.columns.inward(params), fold)
+        eta = self.predictors(self.standard(params), fold)
         return self.family.losses(eta, self.responses[..., fold])
 
     @declared
@@ -197,12 +207,7 @@ class GLM(ModelDefaults):
 
         Columns with names, if those of the model's X have some, are put into their order.
         """
-        names = getattr(X, "columns", self._names)
-        if self._names is not None and list(names) != list(self._names):
-            if set(names) != set(self._names):
-                known = list(self._names)
-                raise ValueError(f"X has columns {list(names)}; the model's are {known}"[:200])
-            X = X[list(self._names)]
+        X = in_columns_of(self._names, "X", X)
         X = real_array("X", X, 2)
         if X.shape[1] != self.X.shape[1]:
             raise ValueError(f"X {X.shape} must have {self.X.shape[1]} columns, as the model's X")
@@ -216,7 +221,7 @@ class GLM(ModelDefaults):
         if self.intercept:
             weights = self.sample_weight * self.balanced_weights(np.ones(self.n_sites))
             start[:, 0] = self.family.start(self.responses, weights)
-        return start.ravel()
+        return start.ravel() + self.level
 
     def check_folds(self, folds: Folds) -> None:
         """Raise for a fold that leaves nothing to fit some parameter by.

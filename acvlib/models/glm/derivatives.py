@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...derivatives import Derivatives, WithGradient
+from ...derivatives import Derivatives
 from ...folds import Folds
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
@@ -35,7 +35,7 @@ class GLMDerivatives(Derivatives):
             self._last = point  # another thread may replace it
         return point
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray):
         """(F, (w s slope) (x) z + ridge theta)."""
         model = self.model
         point = self._at(params)
@@ -98,7 +98,7 @@ class GLMDerivatives(Derivatives):
     def _whole_sums(self, slope, known, weights, points, dtype):
         """sum_n weight slope(points z_n, known_n) (x) z_n over all sites, (n_folds, D)."""
         z = self.model.columns.standard
-        theta = self.model.columns.inward(points).reshape(len(points), -1, z.shape[1])
+        theta = self.model.standard(points).reshape(len(points), -1, z.shape[1])
         theta, z, weights = (each.astype(dtype, copy=False) for each in (theta, z, weights))
 
         def of_points(few: slice):
@@ -140,7 +140,7 @@ class GLMDerivatives(Derivatives):
         """eta (q, .) of sites, the first sizes[0] at params[0] and so on, or all at params (D,)."""
         if params.ndim == 1:
             return self._at(params).eta[:, sites]
-        return own_scores(self.model, params, sites, sizes)
+        return own_scores(self.model, params - self.model.level, sites, sizes)
 
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(y_n | x_n; params) of the scored sites."""
@@ -173,7 +173,11 @@ class GLMDerivatives(Derivatives):
                 if downdates.sharp:
                     return downdates
             damped = point.whole.damped(damping).matrix
-            matrices = [damped - self._taken(point, fold) for fold in folds]
+            z, none = model.columns.standard, model.standard_ridge(0.0)
+            matrices = []
+            for fold in folds.omitted:
+                pull = model.standard_ridge(model.sample_weight[fold].sum()) - none
+                matrices.append(damped - gram(z[fold], point.curvature[fold]) - np.diag(pull))
             left = DenseFolds(np.array(matrices), basis=basis)
             penalised = model.standard_ridge(model.sample_weight.sum()).any()
             bounded = penalised or model.quadratic  # others may run to infinity: `check_refits`
@@ -181,12 +185,6 @@ class GLMDerivatives(Derivatives):
                 raise np.linalg.LinAlgError(LOST.format(folds.name(lost[0])))
             return left
         return DenseFolds(np.array(matrices), basis=basis)
-
-    def _taken(self, point, fold):
-        model = self.model
-        weight = model.sample_weight[fold].sum()
-        pull = model.standard_ridge(weight) - model.standard_ridge(0.0)
-        return gram(model.columns.standard[fold], point.curvature[fold]) + np.diag(pull)
 
     def _share_a_matrix(self, folds):
         """Whether folds are of one row, or of few beside the columns, and of one weight at need."""

@@ -37,7 +37,7 @@ class Point:
     def __init__(self, model: Any, params: np.ndarray):
         self.model = model
         self.params = params.copy()
-        self.standard = model.columns.inward(params)
+        self.standard = model.standard(params)
         with one_blas_thread.inside():
             self.eta = model.predictors(self.standard)
 
@@ -118,7 +118,8 @@ class Downdates(FoldSolver):
     def newton_ends(self, derivatives: Any, params: np.ndarray, folds: Folds) -> np.ndarray:
         """Newton steps from the point, whose gradients are known: in half the time."""
         moves = self._solved(self.rest[None], slice(None), 1.0)
-        return self.point.model.columns.outward(self.point.standard - moves)
+        model = self.point.model
+        return model.columns.outward(self.point.standard - moves) + model.level
 
     def _solved(self, vectors, rows, share):
         """M(w_o)^-1 (v - share X_o' r_o) of vectors v, one a fold or one for all."""

@@ -21,7 +21,7 @@ from ...parallel import threads
 from ...trials import FAILURES
 from .frames import Frames
 from .parameters import Simplex
-from .posterior import HiddenStates, hidden_states
+from .posterior import hidden_states
 
 Iterations = Annotated[int, Whole(2)]
 Start = Annotated[np.ndarray, Real("n_params")]
@@ -76,7 +76,16 @@ def expectation_maximisation(
     if model.held is not None:
         raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
     result = _climb(model, start, max_iterations, tolerance)
-    _warn(result)
+    if not result.converged:
+        change = result.objectives[-2] - result.objectives[-1]
+        length = f"after {len(result.objectives)} iterations"
+        message = f"EM: objective still falling by {change:.3g} {length}: raise max_iterations"
+        warn(f"{message}, or let fit() finish", UnconvergedEM)
+    empty = np.flatnonzero(result.frames < EMPTY)
+    if empty.size:
+        kept = f"EM: states {empty.tolist()} keep {result.frames[empty].round(2).tolist()}"
+        left = f"the data support {len(result.frames) - empty.size} states"
+        warn(f"{kept} expected frames: {left}, lower n_states", EmptiedState)
     return result
 
 
@@ -104,29 +113,10 @@ def _climb(model, params, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
             raise NotFinite(f"EM: the objective is {objectives[-1]}")
         if len(objectives) > 1 and -np.diff(objectives[-2:])[0] <= tolerance * abs(objectives[-1]):
             break
-        params = m_step(hidden)
+        rows = model.emission.maximise(hidden.rows, hidden.expected)
+        params = model.packed(model.chain_prior.rows(hidden.counts), rows)
     converged = len(objectives) < max_iterations
     return EMResult(hidden.params, np.array(objectives), hidden.mass.sum(axis=0), converged)
-
-
-def m_step(hidden: HiddenStates) -> np.ndarray:
-    """The params (D,) that maximise the expected complete-data log posterior."""
-    model = hidden.model
-    rows = model.emission.maximise(hidden.rows, hidden.expected)
-    return model.packed(model.chain_prior.rows(hidden.counts), rows)
-
-
-def _warn(result):
-    if not result.converged:
-        change = result.objectives[-2] - result.objectives[-1]
-        length = f"after {len(result.objectives)} iterations"
-        message = f"EM: objective still falling by {change:.3g} {length}: raise max_iterations"
-        warn(f"{message}, or let fit() finish", UnconvergedEM)
-    empty = np.flatnonzero(result.frames < EMPTY)
-    if empty.size:
-        kept = f"EM: states {empty.tolist()} keep {result.frames[empty].round(2).tolist()}"
-        left = f"the data support {len(result.frames) - empty.size} states"
-        warn(f"{kept} expected frames: {left}, lower n_states", EmptiedState)
 
 
 # starts

@@ -2,13 +2,13 @@
 follows of states, of the next frame, of other sequences.
 """
 
-import warnings
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
+from ...checks import warn
 from ...declared import Params, declared
 from ...inference import smoothing
 from .frames import Frames, make_frames, read_sequences
@@ -139,7 +139,7 @@ def check_explained(model: Any) -> None:
     if model.sites == "steps" or len(lost) == len(model.sequences):
         raise ValueError(f"{told}: leave them out, or give these moves a probability")
     message = f"{told}: they have no part in the fit, and an infinite loss in any fold"
-    warnings.warn(message, ImpossibleSequence, stacklevel=4)
+    warn(message, ImpossibleSequence)
 
 
 class Decoded(NamedTuple):

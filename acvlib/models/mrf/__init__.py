@@ -17,7 +17,7 @@ from scipy.special import gammaln, logsumexp
 
 from ...checks import MOST, check_whole, require
 from ...declared import AnyNumber, Check, Is, Params, Real, Rng, Sizes, declared
-from ...derivatives import Derivatives, WithGradient
+from ...derivatives import Derivatives
 from ...folds import Fold
 from ...folds import weights as fold_weights
 from ...inference import graph
@@ -257,7 +257,9 @@ class MRFDerivatives(Derivatives):
     chord_rate = 0.5
     fresh = 1.0  # spares every other fold a Hessian, which costs several gradients
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         """(F, dF/dparams (K,)); of complex params, too."""
         model = self.model
         factor = model.factors(weights)

@@ -9,18 +9,16 @@ the square loss, once divided by the root of twice the residual variance. Source
 (2021), Eqs. 1, 2 and 6, whose s - v and p - v are the sums of weights.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
-from autograd import elementwise_grad
 
 from ...checks import in_order_of, real_array
 from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, declared
-from ...derivatives import Derivatives, WithGradient
+from ...derivatives import Derivatives, SmoothLoss
 from ...folds import Fold, Folds, ModelFolds
 from ...model import ModelDefaults
 from ...solvers.inverse import DenseHessian
@@ -30,19 +28,10 @@ from .energy import ManifoldEnergy
 FLAT = 1e-10  # smallest eigenvalue of a Hessian over the largest at 0, of a direction left open
 
 
-class Loss:
-    """value(f, y), differentiable twice by autograd, and its derivatives in f."""
-
-    def __init__(self, value: Callable):
-        self.value = value
-        self.slope = elementwise_grad(value)
-        self.curvature = elementwise_grad(self.slope)
-
-
 LOSSES = {
-    "square": Loss(lambda f, y: (f - y) ** 2),
-    "logistic": Loss(lambda f, y: anp.logaddexp(0.0, -y * f)),
-    "squared_hinge": Loss(lambda f, y: anp.maximum(0.0, 1.0 - y * f) ** 2),
+    "square": SmoothLoss(lambda f, y: (f - y) ** 2),
+    "logistic": SmoothLoss(lambda f, y: anp.logaddexp(0.0, -y * f)),
+    "squared_hinge": SmoothLoss(lambda f, y: anp.maximum(0.0, 1.0 - y * f) ** 2),
 }
 
 
@@ -174,7 +163,9 @@ class SemiSupervisedDerivatives(Derivatives):
         self._by_pairs = len(self._y) * model.gamma_p
         self._ridge = len(self._y) * model.gamma_i * model.penalty
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         f = self._x @ params
         shares = self._shares(weights)
         curved = self._quadratic(weights) @ params

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from joblib import delayed
 
-from ...derivatives import Derivatives, WithGradient, at
+from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference.smoothing import UNLIKELY, passes
@@ -32,7 +32,7 @@ class TrafficDerivatives(Derivatives):
 
     _last: Any = (None, None)
 
-    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray) -> WithGradient:
+    def value_and_gradient(self, params: np.ndarray, weights: np.ndarray):
         return self._with_prior(params, self._likelihood, weights)
 
     def _with_prior(self, params, likelihood, where):
@@ -54,16 +54,8 @@ class TrafficDerivatives(Derivatives):
         """(H, J), kept: both are asked for at one point."""
         _refuse_beyond(params)
         point = params.tobytes(), np.asarray(weights, float).tobytes()
-        if point != self._last[0]:
-            self._last = point, self._hessian_and_cross(params, weights)
-        return self._last[1]
-
-    def _likelihood(self, params, weights):
-        """-log p(x) and its gradient."""
-        data, expected, log_z, _ = self._smooth(params, weights)
-        return -log_z - (expected[0] * data.peak).sum(), -data.gradient(*expected)[:, 0]
-
-    def _hessian_and_cross(self, params, weights):
+        if point == self._last[0]:
+            return self._last[1]
         data, expected, _, messages = self._smooth(params, weights)
         observed = self.model.observed
         quiet, event = data.log_density[:, :, 0]
@@ -73,7 +65,14 @@ class TrafficDerivatives(Derivatives):
         second = data.hessian(*expected)[..., 0]
         second += data.gradient(0.0, *moved, whole=0.0)[:, :N_PARAMS]
         cross[~observed] = 0.0
-        return self.model.prior.hessian(params) - second, -cross[:, :N_PARAMS].T
+        answer = self.model.prior.hessian(params) - second, -cross[:, :N_PARAMS].T
+        self._last = point, answer
+        return answer
+
+    def _likelihood(self, params, weights):
+        """-log p(x) and its gradient."""
+        data, expected, log_z, _ = self._smooth(params, weights)
+        return -log_z - (expected[0] * data.peak).sum(), -data.gradient(*expected)[:, 0]
 
     def _smooth(self, params, weights):
         """(complete data, what is expected, log Z, messages) of one weighting.

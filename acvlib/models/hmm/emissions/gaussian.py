@@ -171,17 +171,8 @@ class Gaussian(Standardised):
 
     def minus_log_prior(self, rows: Any):
         xp = numpy_of(rows)
-        shape, scale = self.variance_prior
         m = self._shared.shape[1]
-        on = self._on[:m]
-        spread = rows[..., :m]
-        tail = scale * xp.where(on, xp.exp(-2.0 * spread * on), spread**2)
-        value = xp.sum(2.0 * (shape + 1.0) * on * spread + tail, axis=-1)
-        slopes = 2.0 * xp.where(on, shape + 1.0 - tail, scale * spread)
-        if self.tied:  # once, not for each state
-            first = np.arange(rows.shape[-2]) == 0
-            value = value * first
-            slopes = slopes * first[:, None]
+        value, slopes = self.spread_prior(rows[..., :m], self._on[:m], self.tied)
         pull, by_weights = normal(rows[..., m:], self._prior_mean.ravel(), self.mean_scale**-2)
         return xp.sum(value + pull, axis=-1), xp.concatenate([slopes, by_weights], axis=-1)
 

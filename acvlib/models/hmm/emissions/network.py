@@ -86,14 +86,9 @@ class NeuralAutoRegression(Standardised):
 
     def minus_log_prior(self, rows: Any):
         xp = numpy_of(rows)
-        shape, scale = self.variance_prior
-        first = (np.arange(rows.shape[-2]) == 0)[:, None]  # once, not for each state
-        tail = scale * xp.exp(-2.0 * rows[..., :1])
-        spread = first * (2.0 * (shape + 1.0) * rows[..., :1] + tail)
+        value, by_spread = self.spread_prior(rows[..., :1], np.ones(1, bool), True)
         pull, slopes = normal(rows[..., 1:], 0.0, self.weight_sd**-2)
-        of_spread = first * (2.0 * (shape + 1.0) - 2.0 * tail)
-        value = xp.sum(spread[..., 0] + pull, axis=-1)
-        return value, xp.concatenate([of_spread, slopes], axis=-1)
+        return xp.sum(value + pull, axis=-1), xp.concatenate([by_spread, slopes], axis=-1)
 
     def _passed(self, inner, outer, frames):
         """The hidden layer of one state and a 1 (n, H + 1), and residuals (n, R)."""

@@ -9,7 +9,7 @@ import numpy as np
 from ....checks import LARGEST, real_array
 from ....declared import Real, Sizes
 from ..frames import Frames
-from .base import Emission, Pair, likely
+from .base import Emission, Pair, likely, numpy_of
 
 FLAT = (-1.0, 0.0)  # shape and scale of the inverse Gamma law that says nothing
 WEAK = (-0.95, 1e-3)  # of the variance, that of a tenth of a frame
@@ -65,6 +65,19 @@ class Standardised(Emission):
     def _units(self):
         """Centre and scale as arrays (2, R)."""
         return np.array([self.centre, self.scale])
+
+    def spread_prior(self: Any, spread: Any, on: np.ndarray, once: bool):
+        """(minus the log prior of variances (..., K), slopes) of entries of P (..., K, m).
+
+        Where `on`, they are log sds; once: of the first row alone, as all rows share them.
+        """
+        xp = numpy_of(spread)
+        shape, scale = self.variance_prior
+        tail = scale * xp.where(on, xp.exp(-2.0 * spread * on), spread**2)
+        value = xp.sum(2.0 * (shape + 1.0) * on * spread + tail, axis=-1)
+        slopes = 2.0 * xp.where(on, shape + 1.0 - tail, scale * spread)
+        first = np.arange(spread.shape[-2]) == 0
+        return (value * first, slopes * first[:, None]) if once else (value, slopes)
 
     def prepared(self, x: np.ndarray):
         """(x - centre) / scale."""
