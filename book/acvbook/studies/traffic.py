@@ -61,7 +61,7 @@ MEASURES = {
     "relative_error": "relative error",
     "two_sd": "two sd",
     "per_point": "per point",
-    "theta": "theta error",
+    "in_se": "in_se",
 }
 
 
