@@ -364,8 +364,8 @@ for name, subject in subjects.items():
 
 # %% tags=["hide-input"]
 columns = ["treecv", "nothing"]
-most = {name: rows[rows["n"] == max(ns)][columns] for name, rows in drawn.items()}
-sizes = pd.DataFrame({name: rows.abs().median() for name, rows in most.items()})
+most = {name: rows[rows["n"] == max(ns)] for name, rows in drawn.items()}
+sizes = pd.DataFrame({name: rows[columns].abs().median() for name, rows in most.items()})
 limits = pd.DataFrame({name: bound[name].loc[max(ns)] for name in bound})
 pd.concat([sizes, limits]).T
 
@@ -384,6 +384,9 @@ for name in ("pegasos", "pegasos_strong", "lsqsgd", "k_means"):  # 0 bounds the 
     ledger.record(f"joulani.thm1.slope.{name}", fall, data, draws=draws)
 
 # %% tags=["remove-output"]
+for name in ("pegasos", "pegasos_strong", "lsqsgd", "k_means"):
+    ours, idle = (most[name][column].abs() / most[name].se for column in columns)
+    ledger.record_draws(f"joulani.thm1.in_se.{name}", ours, source[name], baseline=idle)
 gap = drawn["density"][[*columns]].abs().max()
 about = {"baseline": gap["nothing"], "draws": draws}
 ledger.record("joulani.thm1.density", gap["treecv"], covtype, **about)
@@ -439,7 +442,11 @@ figures.save(fig, "treecv_stability", data=songs)
 #
 # A single estimate is another matter. With the most rows, |TreeCV − CV| is {value}`joulani.thm1.closer.pegasos`,
 # {value}`joulani.thm1.closer.pegasos_strong`, {value}`joulani.thm1.closer.lsqsgd` and {value}`joulani.thm1.closer.k_means` times
-# |training error − CV|: where few weights do not overfit many rows, the order of the rows is what is left. It falls as n to the
+# |training error − CV|: where few weights do not overfit many rows, the order of the rows is what is left. In standard errors of
+# standard cross-validation itself it is {value}`joulani.thm1.in_se.pegasos | .2f`, {value}`joulani.thm1.in_se.pegasos_strong | .2f`,
+# {value}`joulani.thm1.in_se.lsqsgd | .2f` and {value}`joulani.thm1.in_se.k_means | .2f` (training error:
+# {value}`joulani.thm1.in_se.pegasos baseline | .2f`, {value}`joulani.thm1.in_se.pegasos_strong baseline | .2f`,
+# {value}`joulani.thm1.in_se.lsqsgd baseline | .2f` and {value}`joulani.thm1.in_se.k_means baseline | .2f`). It falls as n to the
 # power {value}`joulani.thm1.slope.pegasos`, {value}`joulani.thm1.slope.pegasos_strong`,
 # {value}`joulani.thm1.slope.lsqsgd` and {value}`joulani.thm1.slope.k_means`. The paper names $\log n / n$ for the excess risk of
 # PEGASOS; its constant is $1/\lambda$, and with $\lambda = 10^{-6}$ it says nothing for these n.
