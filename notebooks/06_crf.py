@@ -175,7 +175,9 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # which should be below 1. On CoNLL-2003 it is {value}`ghosh.fig2.conll.epoch1.gain`, {value}`ghosh.fig2.conll.epoch5.gain`,
 # {value}`ghosh.fig2.conll.epoch20.gain` and {value}`ghosh.fig2.conll.epoch60.gain` at the four epochs, and on WNUT-17
 # {value}`ghosh.fig2.wnut.epoch1.gain`, {value}`ghosh.fig2.wnut.epoch5.gain`, {value}`ghosh.fig2.wnut.epoch20.gain` and
-# {value}`ghosh.fig2.wnut.epoch60.gain`.
+# {value}`ghosh.fig2.wnut.epoch60.gain`. In standard errors of cross-validation itself, the IJ's mean loss on CoNLL-2003 is
+# {value}`ghosh.fig2.conll.epoch1.in_se | .2f` from the exact one after one epoch (doing nothing {value}`ghosh.fig2.conll.epoch1.in_se baseline | .2f`)
+# and {value}`ghosh.fig2.conll.epoch60.in_se | .2f` after 60 ({value}`ghosh.fig2.conll.epoch60.in_se baseline | .2f`).
 #
 # The IJ's move is of the right kind. The change that it makes to a probability correlates by
 # {value}`ghosh.fig2.conll.epoch1.moves` after one epoch, and by {value}`ghosh.fig2.conll.epoch60.moves` after 60, with the
@@ -207,7 +209,8 @@ by_set[[*columns, "differences"]].groupby(level=[0, "rung"], sort=False).median(
 
 # %% [markdown]
 # There the IJ's error of the probabilities is {value}`ghosh.fig2.conll.optimum.gain` of that of doing nothing on CoNLL-2003,
-# and {value}`ghosh.fig2.wnut.optimum.gain` on WNUT-17. The frozen step is the same step but for one detail: it scales $H$ by the
+# and {value}`ghosh.fig2.wnut.optimum.gain` on WNUT-17; its mean loss, {value}`ghosh.fig2.conll.optimum.in_se | .1g` standard errors of
+# cross-validation from exact on CoNLL-2003 (doing nothing {value}`ghosh.fig2.conll.optimum.in_se baseline | .1g`). The frozen step is the same step but for one detail: it scales $H$ by the
 # share of sentences that is kept. (A parameter error below $10^{-6}$ is within the tolerance of the refits.) *R of differences*:
 # the correlation of how far a rung moves a sentence's loss from the baseline, and how far exact CV does.
 # {verdict}`ghosh.fig2.conll.optimum.differences`
