@@ -272,12 +272,11 @@ for kind, e in errors.items():
 # %% [markdown]
 # Doing nothing leaves a median error of {value}`beyond.ladder.traffic.iid.no_adjustment` standard errors i.i.d. and
 # {value}`beyond.ladder.traffic.contiguous.no_adjustment` contiguous. The IJ leaves
-# {value}`beyond.ladder.traffic.iid.infinitesimal_jackknife` and
-# {value}`beyond.ladder.traffic.contiguous.infinitesimal_jackknife`, one frozen step
-# {value}`beyond.ladder.traffic.iid.frozen_newton` and {value}`beyond.ladder.traffic.contiguous.frozen_newton`, one Newton step
-# {value}`beyond.ladder.traffic.iid.newton_step` and {value}`beyond.ladder.traffic.contiguous.newton_step`. The frozen step
-# is nearer to the exact refit than doing nothing in {value}`beyond.ladder.traffic.iid.frozen_beats_none | .1%` of the
-# i.i.d. folds and in {value}`beyond.ladder.traffic.contiguous.frozen_beats_none | .1%` of the contiguous ones.
+# {value}`beyond.ladder.traffic.iid.infinitesimal_jackknife` and {value}`beyond.ladder.traffic.contiguous.infinitesimal_jackknife`, one
+# frozen step {value}`beyond.ladder.traffic.iid.frozen_newton` and {value}`beyond.ladder.traffic.contiguous.frozen_newton`, one Newton
+# step {value}`beyond.ladder.traffic.iid.newton_step` and {value}`beyond.ladder.traffic.contiguous.newton_step`. The frozen step is nearer
+# to the exact refit than doing nothing in {value}`beyond.ladder.traffic.iid.frozen_beats_none | .1%` of the i.i.d. folds and in
+# {value}`beyond.ladder.traffic.contiguous.frozen_beats_none | .1%` of the contiguous ones.
 #
 # For independent data the jackknife improves with their number. Here the objective $F(\theta, w)$ is not linear in the weights
 # $w$: leaving out a step changes what its neighbours say about their states, and the share of that effect does not shrink.
@@ -437,14 +436,13 @@ figures.save(fig, "traffic_times", data)
 # ```
 #
 # The paper's exact refits cost {value}`ghosh.tab2.exact_over_ij` times the IJ when we run them in the authors' way:
-# {value}`ghosh.tab2.exact_seconds` against {value}`ghosh.tab2.ij_seconds` seconds for 1,000 folds, at
-# {value}`ghosh.tab2.gradients` gradients a fold; its Newton steps cost {value}`ghosh.tab2.ns_over_ij` times the IJ.
-# {verdict}`ghosh.tab2.exact_over_ij` {verdict}`ghosh.tab2.ns_over_ij` The paper's ratios there, of i.i.d. folds as ours, are
-# {given}`3,333` and {given}`573`. With a kernel that runs the recursion in compiled code, many folds at a time, and with warm starts, exact
-# cross-validation of the whole series takes {value}`beyond.today.exact_seconds` seconds, and
-# {value}`beyond.today.exact_over_ij.50400` times as long as the IJ; net of scoring,
-# {value}`beyond.today.exact_over_ij.50400.net` times. {verdict}`beyond.today.exact_over_ij.50400` At $T = 5{,}000$ the net ratio
-# is {value}`beyond.today.exact_over_ij.5000.net`.
+# {value}`ghosh.tab2.exact_seconds` against {value}`ghosh.tab2.ij_seconds` seconds for 1,000 folds, at {value}`ghosh.tab2.gradients`
+# gradients a fold; its Newton steps cost {value}`ghosh.tab2.ns_over_ij` times the IJ. {verdict}`ghosh.tab2.exact_over_ij`
+# {verdict}`ghosh.tab2.ns_over_ij` The paper's ratios there, of i.i.d. folds as ours, are {given}`3,333` and {given}`573`. With a kernel
+# that runs the recursion in compiled code, many folds at a time, and with warm starts, exact cross-validation of the whole series takes
+# {value}`beyond.today.exact_seconds` seconds, and {value}`beyond.today.exact_over_ij.50400` times as long as the IJ; net of scoring,
+# {value}`beyond.today.exact_over_ij.50400.net` times. {verdict}`beyond.today.exact_over_ij.50400` At $T = 5{,}000$ the net ratio is
+# {value}`beyond.today.exact_over_ij.5000.net`.
 #
 # ## Proposition 1: counting
 #

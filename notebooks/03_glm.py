@@ -53,13 +53,12 @@ print(f"on the training data   {model.score(X, y):.3f}")
 
 # %% [markdown]
 # ## Claim: a little below exact leave-one-out, and both near the truth
-# Figure 1 of the paper: 50 simulated data sets of $N = 1{,}000$ rows and $D = 100$ Gaussian covariates. For each, four
-# estimates of the error on new data, minus the error on 100,000 new rows. The code that generated the paper's data was
-# never published, but its results were. Their levels tell that the errors are rates of wrong labels for logistic
-# regression and mean squares for Poisson regression. They do not tell how strong the signal was. We matched it to the
-# authors' levels: the linear predictor has a standard deviation of {given}`1.9` in logistic and of {given}`0.35` in Poisson
-# regression. So that our levels are near theirs shows nothing; how the estimates stand to each other does. Probit
-# regression is in the authors' files and not in the paper. All exact folds are refitted to convergence.
+# Figure 1 of the paper: 50 simulated data sets of $N = 1{,}000$ rows and $D = 100$ Gaussian covariates. For each, four estimates of the
+# error on new data, minus the error on 100,000 new rows. The code that generated the paper's data was never published, but its results
+# were. Their levels tell that the errors are rates of wrong labels for logistic regression and mean squares for Poisson regression. They
+# do not tell how strong the signal was. We matched it to the authors' levels: the linear predictor has a standard deviation of
+# {given}`1.9` in logistic and of {given}`0.35` in Poisson regression. So that our levels are near theirs shows nothing; how the estimates
+# stand to each other does. Probit regression is in the authors' files and not in the paper. All exact folds are refitted to convergence.
 
 # %%
 n, dim, n_test, n_sets = (1000, 100, 100_000, 50) if paper else (300, 30, 10_000, 8)
@@ -311,10 +310,9 @@ ledger.record_table("giordano.lemma1", ends, draws=draws)
 
 # %% [markdown]
 # ## Claim: any weights will do, the bootstrap's too
-# The same linear step with multinomial weights stands in for the bootstrap's refits. Below, 90 % percentile intervals
-# from the same resamples, once by {eq}`eq-glm-ij` and once refitted, on logistic data sets with ten covariates whose true
-# parameters are known. The paper points out that the linear step gives the delta method's standard errors, and normal
-# intervals.
+# The same linear step with multinomial weights stands in for the bootstrap's refits. Below, 90 % percentile intervals from the same
+# resamples, once by {eq}`eq-glm-ij` and once refitted, on logistic data sets with ten covariates whose true parameters are known. The
+# paper points out that the linear step gives the delta method's standard errors, and normal intervals.
 
 # %%
 n_sets, n_resamples = (200, 400) if paper else (30, 200)
@@ -372,10 +370,9 @@ figures.save(fig, "glm_one_site")
 # weight on one site it is worse than doing nothing. {verdict}`giordano.wfull`
 # ```
 #
-# With all weight on the site the jackknife's error is {value}`giordano.wfull.logistic.full` times that of doing nothing in
-# logistic regression, and {value}`giordano.wfull.poisson.full` times in Poisson regression. With the site left out it is
-# {value}`giordano.wfull.logistic.left_out | .3f` and {value}`giordano.wfull.poisson.left_out | .3f` of it, and less the larger
-# $N$ is.
+# With all weight on the site the jackknife's error is {value}`giordano.wfull.logistic.full` times that of doing nothing in logistic
+# regression, and {value}`giordano.wfull.poisson.full` times in Poisson regression. With the site left out it is
+# {value}`giordano.wfull.logistic.left_out | .3f` and {value}`giordano.wfull.poisson.left_out | .3f` of it, and less the larger $N$ is.
 
 # %% tags=["remove-cell"]
 for family, rows in one_site.items():
@@ -389,11 +386,10 @@ for family, rows in one_site.items():
 
 # %% [markdown]
 # ## Claim: it needs an optimum
-# The paper remarks, of its genomics data, that BFGS often ended where the gradient was still large; there the
-# jackknife did not work well, and a second-order optimiser made it match refits much better. A regression is convex, and
-# BFGS need not get stuck in it, but it can be ended early, by its tolerance of the gradient. From where it ends, each rung
-# makes its leave-one-out step; the table has medians of their errors, in standard errors, and of the distance from the
-# optimum.
+# The paper remarks, of its genomics data, that BFGS often ended where the gradient was still large; there the jackknife did not work
+# well, and a second-order optimiser made it match refits much better. A regression is convex, and BFGS need not get stuck in it, but it
+# can be ended early, by its tolerance of the gradient. From where it ends, each rung makes its leave-one-out step; the table has medians
+# of their errors, in standard errors, and of the distance from the optimum.
 
 # %% tags=["hide-input"]
 tolerances = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)

@@ -43,10 +43,10 @@ def record(id, value, data=None, seconds=None, baseline=None, draws=1, spread=No
     """Record `value` for the claim `id`; returns the record, verdict included.
 
     `data` is what the number was measured on: anything with `provenance` and `sha256`, a list of
-    such, or `None` for a number that needs no data set. `seconds` is the time the measurement took. `baseline` is
-    the same number for doing nothing. `draws` and `spread` (low, high) say over how many
-    independent draws `value` is the middle. Raises `LedgerError` before `begin`, for an id that is
-    not in `book/claims/` or already recorded, and for NaN or infinity.
+    such, or `None` for a number that needs no data set. `seconds` is the time the measurement took.
+    `baseline` is the same number for doing nothing. `draws` and `spread` (low, high) say over how
+    many independent draws `value` is the middle. Raises `LedgerError` before `begin`, for an id
+    that is not in `book/claims/` or already recorded, and for NaN or infinity.
     """
     if _run is None:
         raise LedgerError(f"{id}: ledger.begin(notebook, scale, seed) comes first")

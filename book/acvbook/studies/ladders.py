@@ -50,9 +50,10 @@ def against_exact(results, losses_of=pointwise, unit=1.0):
     results: by rung, with `exact` and `no_adjustment`; losses_of: which losses. correlation: of
     losses; differences: of what a rung and the refit add to those of no adjustment; per_point: mean
     |loss / exact loss - 1|; relative_error: the same of fold losses; worst: in standard deviations
-    of the exact losses; in_se: of the mean loss, in standard errors of exact CV itself. theta, theta_max: distance of params in standard errors, or `unit` of them,
-    median and largest over folds; share: of theta in that of no adjustment; beats_none, beats_ij:
-    in what share of folds it is no larger.
+    of the exact losses; in_se: of the mean loss, in standard errors of exact CV itself. theta,
+    theta_max: distance of params in standard errors, or `unit` of them, median and largest over
+    folds; share: of theta in that of no adjustment; beats_none, beats_ij: in what share of folds it
+    is no larger.
     """
     losses = {name: losses_of(result) for name, result in results.items()}
     theta = {n: acv.theta_errors(results["exact"], r) / unit for n, r in results.items()}

@@ -30,7 +30,7 @@ class Subject(NamedTuple):
 
 
 def gaps(subject, n, k, n_draws, rng):
-    """TreeCV - CV, for doing nothing training error - CV, and the se of CV: a DataFrame, a row a draw.
+    """TreeCV - CV, for doing nothing training error - CV, and the se of CV: a row a draw.
 
     A draw is n independent rows of the population in k folds.
     """
