@@ -49,8 +49,8 @@ checks = tuning.checks(first, 5 if paper else 1)
 checks.map("{:.3g}".format)
 
 # %% tags=["remove-cell"]
-ledger.record("beyond.tune.gradient", checks.error.max(), cells)
-ledger.record("beyond.tune.price", checks.price.max(), cells)
+ledger.record("beyond.tune.gradient", checks.error.max(), [cells, cars, june])
+ledger.record("beyond.tune.price", checks.price.max(), [cells, cars, june])
 
 # %% [markdown]
 # The largest error is {value}`beyond.tune.gradient | .0e`, and the dearest gradient makes a cross-validation

@@ -59,10 +59,8 @@ def test_errors_by_draw_are_those_of_its_sentences(model):
     table = crf_epochs.by_draw(study, study.iterates[30])
     folds = study.folds[study.draws[1]]
     here, results = crf_epochs.at_iterate(model, study.iterates[30], folds)
-    exact, own = (
-        acv.exact(study.full, folds),
-        crf_epochs.probabilities(acv.no_adjustment(study.full, folds)),
-    )
+    exact = acv.exact(study.full, folds)
+    own = crf_epochs.probabilities(acv.no_adjustment(study.full, folds))
     alone = crf_epochs.errors(here, results, exact, study.full, slice(None), own)
     columns = ["correlation", "mean_error", "max_error", "theta_error", "in_se", "grad_norm"]
     assert table.loc[1][columns].to_numpy() == pytest.approx(alone[columns].to_numpy(), rel=1e-3)
