@@ -222,7 +222,7 @@ figures.save(fig, "glm_theorem1")
 #
 # The bound holds on every fold. At the largest $N$ it is {value}`giordano.thm1.tightness` times the error of the median fold, and its
 # rate is right: the slopes above are those of the bound, of the jackknife's largest error and of the error of doing nothing, which falls
-# as $1/N$ only and breaks the bound in {value}`giordano.thm1.violated baseline | ,.0f` of the {value}`giordano.thm1.folds | ,.0f` folds that it applies to. To certify data at hand the bound is of
+# as $1/N$ only and breaks the bound in {value}`giordano.thm1.violated baseline` of the {value}`giordano.thm1.folds` folds that it applies to. To certify data at hand the bound is of
 # little use: the constants grow so fast with $D$ that the condition fails for all folds of the last row.
 
 # %% tags=["remove-cell"]
