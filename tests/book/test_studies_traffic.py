@@ -55,8 +55,7 @@ def test_the_authors_way_finds_the_same_params():
     model = PoissonTraffic(data.counts[-100:], data.day[-100:], prior=FIRM)
     fit = acv.fit(model)
     found = counting.authors_way(model, fit, traffic.folds_of("iid", model, 5, 2, default_rng(0)))
-    assert found["ij_theta"] < 1e-6
-    assert found["ns_theta"] < 1e-6
+    assert max(found["ij_theta"], found["ns_theta"]) < 1e-6
     assert found["theta"] < 0.05 < found["theta_none"]
     assert found["gradients"] > 5
     assert found["exact_over_ij"] > found["ns_over_ij"] > 0
