@@ -152,14 +152,16 @@ for beta in betas:
 # numbers do show what it is worth. Its worst loss is off by {value}`ghosh.fig3.june.40.worst` standard deviations of the fold
 # losses, the baseline's by {value}`ghosh.fig3.june.40.worst baseline`. Its *differences* correlate with the exact ones by
 # {value}`beyond.moves.mrf.june.40`. And its parameters are {value}`ghosh.fig3.june.40.theta` standard errors
-# from the exact refit's in the median fold, the baseline's {value}`ghosh.fig3.june.40.theta baseline`.
+# from the exact refit's in the median fold, the baseline's {value}`ghosh.fig3.june.40.theta baseline`. For the score as a whole
+# none of it matters: the IJ's mean loss is {value}`ghosh.fig3.june.40.in_se | .1g` standard errors of cross-validation itself from the
+# exact one, the baseline's {value}`ghosh.fig3.june.40.in_se baseline | .2g`.
 #
-# Strong coupling is harder. At $\beta = 0.8$ the differences correlate by {value}`beyond.moves.mrf.june.80`,
-# and the parameters are {value}`ghosh.fig3.june.80.theta` standard errors off where the baseline's are
-# {value}`ghosh.fig3.june.80.theta baseline`. In the worst fold the IJ errs by {value}`ghosh.fig3.june.80.theta_max`
-# standard errors, more than the {value}`ghosh.fig3.june.80.theta_max baseline` of the baseline's worst. Where a patch of
-# tracts is undecided together, leaving one out may tip the whole patch: no derivative at full weight can tell how far.
-# {verdict}`ghosh.fig3.june.80.worst`
+# Strong coupling is harder. At $\beta = 0.8$ the differences correlate by {value}`beyond.moves.mrf.june.80`, and the parameters are
+# {value}`ghosh.fig3.june.80.theta` standard errors off where the baseline's are {value}`ghosh.fig3.june.80.theta baseline`; the mean loss
+# is {value}`ghosh.fig3.june.80.in_se | .1g` standard errors of cross-validation off, the baseline's
+# {value}`ghosh.fig3.june.80.in_se baseline | .2g`. In the worst fold the IJ errs by {value}`ghosh.fig3.june.80.theta_max` standard
+# errors, more than the {value}`ghosh.fig3.june.80.theta_max baseline` of the baseline's worst. Where a patch of tracts is undecided
+# together, leaving one out may tip the whole patch: no derivative at full weight can tell how far. {verdict}`ghosh.fig3.june.80.worst`
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 4, figsize=(11, 3.9), sharey=True)

@@ -37,11 +37,10 @@ names = {"conll": "CoNLL-2003", "wnut": "WNUT-17"}
 
 # %% [markdown]
 # ## Data
-# CoNLL-2003 is newswire, the paper's own set. WNUT-17 ({cite:t}`derczynski2017`) is user-generated text, four times smaller and
-# much harder. Nothing of their words and tags is shown here, only numbers. We merge
-# its six types into CoNLL's four, so that both have nine tags and $D = 99$. As in the paper, lines that only mark the start
-# of a document count as sentences. Where a set is not on this machine a stand-in of made-up words takes its place, and
-# says **simulated**.
+# CoNLL-2003 is newswire, the paper's own set. WNUT-17 ({cite:t}`derczynski2017`) is user-generated text, four times smaller and much
+# harder. Nothing of their words and tags is shown here, only numbers. We merge its six types into CoNLL's four, so that both have nine
+# tags and $D = 99$. As in the paper, lines that only mark the start of a document count as sentences. Where a set is not on this machine
+# a stand-in of made-up words takes its place, and says **simulated**.
 
 # %% tags=["hide-input"]
 texts = {
@@ -59,8 +58,7 @@ print(*texts.values(), sep="\n")
 # loss. Our network differs in one thing. The paper starts from pretrained word vectors (GloVe, {given}`300` numbers a
 # word); we learn embeddings of {given}`100` numbers from scratch, so that nothing has to be downloaded.
 #
-# The scores that training ends with are kept, and the rest of this chapter starts from them. At quick scale the network is
-# a tiny one.
+# The scores that training ends with are kept, and the rest of this chapter starts from them. At quick scale the network is a tiny one.
 
 # %% tags=["hide-input"]
 small = neural.Sizes(word=32, character=16, filters=16, hidden=32, layers=1)
@@ -102,8 +100,7 @@ ledger.record("ghosh.fig2.conll.f1", f1, texts["conll"])
 #
 # $$ F(\theta, w) = \sum_n w_n \bigl[-\log p(z_n \mid x_n; \theta)\bigr] + \tfrac12 10^{-5} \lVert\theta\rVert^2, $$ (eq-crf-objective)
 #
-# so that there is one optimum to be exact about. Starting from the network's own layer we run 60 epochs of Adam and keep all
-# iterates.
+# so that there is one optimum to be exact about. Starting from the network's own layer we run 60 epochs of Adam and keep all iterates.
 #
 # The paper leaves out one set of 500 sentences, drawn at random. Which ones they are matters, so we draw 20 disjoint sets (of
 # {given}`169` sentences in WNUT-17, which is smaller) and refit all their sentences exactly. A number below is the median
@@ -175,7 +172,9 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # which should be below 1. On CoNLL-2003 it is {value}`ghosh.fig2.conll.epoch1.gain`, {value}`ghosh.fig2.conll.epoch5.gain`,
 # {value}`ghosh.fig2.conll.epoch20.gain` and {value}`ghosh.fig2.conll.epoch60.gain` at the four epochs, and on WNUT-17
 # {value}`ghosh.fig2.wnut.epoch1.gain`, {value}`ghosh.fig2.wnut.epoch5.gain`, {value}`ghosh.fig2.wnut.epoch20.gain` and
-# {value}`ghosh.fig2.wnut.epoch60.gain`.
+# {value}`ghosh.fig2.wnut.epoch60.gain`. In standard errors of cross-validation itself, the IJ's mean loss on CoNLL-2003 is
+# {value}`ghosh.fig2.conll.epoch1.in_se | .2f` from the exact one after one epoch (doing nothing {value}`ghosh.fig2.conll.epoch1.in_se baseline | .2f`)
+# and {value}`ghosh.fig2.conll.epoch60.in_se | .2f` after 60 ({value}`ghosh.fig2.conll.epoch60.in_se baseline | .2f`).
 #
 # The IJ's move is of the right kind. The change that it makes to a probability correlates by
 # {value}`ghosh.fig2.conll.epoch1.moves` after one epoch, and by {value}`ghosh.fig2.conll.epoch60.moves` after 60, with the
@@ -207,7 +206,8 @@ by_set[[*columns, "differences"]].groupby(level=[0, "rung"], sort=False).median(
 
 # %% [markdown]
 # There the IJ's error of the probabilities is {value}`ghosh.fig2.conll.optimum.gain` of that of doing nothing on CoNLL-2003,
-# and {value}`ghosh.fig2.wnut.optimum.gain` on WNUT-17. The frozen step is the same step but for one detail: it scales $H$ by the
+# and {value}`ghosh.fig2.wnut.optimum.gain` on WNUT-17; its mean loss, {value}`ghosh.fig2.conll.optimum.in_se | .1g` standard errors of
+# cross-validation from exact on CoNLL-2003 (doing nothing {value}`ghosh.fig2.conll.optimum.in_se baseline | .1g`). The frozen step is the same step but for one detail: it scales $H$ by the
 # share of sentences that is kept. (A parameter error below $10^{-6}$ is within the tolerance of the refits.) *R of differences*:
 # the correlation of how far a rung moves a sentence's loss from the baseline, and how far exact CV does.
 # {verdict}`ghosh.fig2.conll.optimum.differences`
@@ -320,11 +320,10 @@ for name, tables in decays.items():
 # on CoNLL-2003; on WNUT-17 {value}`ghosh.fig5.wnut.rank_correlation` and {value}`ghosh.fig5.wnut.rank_correlation baseline`.
 # What falls is the distance that all rungs share.
 #
-# The table has slopes of log error on log gradient norm. If the IJ were of use on the way, its error would fall faster than
-# that of doing nothing. Its slope less that of doing nothing is {value}`ghosh.fig5.conll.steeper` on CoNLL-2003 and
-# {value}`ghosh.fig5.wnut.steeper` on WNUT-17. Proposition 2 bounds the error by a constant times the *distance* to the optimum,
-# and where curvature is even the distance is proportional to the gradient: slope 1. Here curvatures differ by many orders of
-# magnitude.
+# The table has slopes of log error on log gradient norm. If the IJ were of use on the way, its error would fall faster than that of doing
+# nothing. Its slope less that of doing nothing is {value}`ghosh.fig5.conll.steeper` on CoNLL-2003 and {value}`ghosh.fig5.wnut.steeper` on
+# WNUT-17. Proposition 2 bounds the error by a constant times the *distance* to the optimum, and where curvature is even the distance is
+# proportional to the gradient: slope 1. Here curvatures differ by many orders of magnitude.
 #
 # ## Proposition 2, with its constants
 # **The claim.** For the mean loss over folds, $|L_{\mathrm{IJ}}(\theta^{(s)}) - L_{\mathrm{CV}}| \le C\,
@@ -388,12 +387,11 @@ figures.save(fig, "crf_bound", texts["conll"])
 # (Proposition 2), the sentences are many (Proposition 4). {verdict}`ghosh.prop2` {verdict}`ghosh.prop4`
 # ```
 #
-# The bound holds. For the CRF layer in the parameters' own coordinates it says nothing: $\lambda_{\min}$ is the ridge, and the
-# bound is {value}`ghosh.prop4.tightness | .1e` times the error in the median, {value}`ghosh.prop4.tightness_se | .1e`
-# times in standard errors. Doing nothing stays below it as well, and far from the optimum errs even less than the IJ. For the
-# traffic model the bound is {value}`ghosh.prop2.tightness` and {value}`ghosh.prop2.tightness_se` times the error. There it tells the
-# IJ from doing nothing, but near the optimum only: at the nearest iterate the error of doing nothing is
-# {value}`ghosh.prop2.nearest.none_over_bound` times the bound.
+# The bound holds. For the CRF layer in the parameters' own coordinates it says nothing: $\lambda_{\min}$ is the ridge, and the bound is
+# {value}`ghosh.prop4.tightness | .1e` times the error in the median, {value}`ghosh.prop4.tightness_se | .1e` times in standard errors.
+# Doing nothing stays below it as well, and far from the optimum errs even less than the IJ. For the traffic model the bound is
+# {value}`ghosh.prop2.tightness` and {value}`ghosh.prop2.tightness_se` times the error. There it tells the IJ from doing nothing, but near
+# the optimum only: at the nearest iterate the error of doing nothing is {value}`ghosh.prop2.nearest.none_over_bound` times the bound.
 #
 # **Does C settle?** The paper expects $C$ to approach a constant as the series grows. Curvature grows with $T$, so that the
 # constant can only be $L_p$. We compute $L_p$ and the excess $C/L_p - 1$ for longer and longer parts of the series, at a standard
@@ -435,9 +433,8 @@ ledger.record_draws("ghosh.prop2.nearest.none_over_bound", nearest, data)
 
 # %% [markdown]
 # ## Algorithm 4: leaving out labels within sentences
-# The paper derives CV within the sequences of a CRF and does not run it. A fold hides the *labels* of some words; the words
-# stay. A hidden label is summed out, a known one is clamped (scheme C). At weights of 0 and 1 that is the likelihood of
-# partially labelled data.
+# The paper derives CV within the sequences of a CRF and does not run it. A fold hides the *labels* of some words; the words stay. A
+# hidden label is summed out, a known one is clamped (scheme C). At weights of 0 and 1 that is the likelihood of partially labelled data.
 
 # %% tags=["hide-input"]
 within = {name: hidden_labels.within(s.model, s.full) for name, s in studies.items()}
@@ -506,14 +503,13 @@ moves = {names[name]: hidden_labels.table(results) for name, results in tenths.i
 pd.concat(moves).round(3)
 
 # %% [markdown]
-# A row is a fold: its exact loss, how far the refit moves, and how far each step's parameters stay from the refit's, in standard
-# errors. Algorithm 4 leaves {value}`ghosh.alg4.conll.percent10.linear_over_none` of the error of doing nothing on CoNLL-2003
+# A row is a fold: its exact loss, how far the refit moves, and how far each step's parameters stay from the refit's, in standard errors.
+# Algorithm 4 leaves {value}`ghosh.alg4.conll.percent10.linear_over_none` of the error of doing nothing on CoNLL-2003
 # ({value}`ghosh.alg4.conll.percent10.linear_over_none low` to {value}`ghosh.alg4.conll.percent10.linear_over_none high`), and
-# {value}`ghosh.alg4.wnut.percent10.linear_over_none` on WNUT-17: an approximation, if a rough one. On the path by factors the
-# jackknife is {value}`beyond.hidden_labels.conll.percent10.ij_over_none` and
-# {value}`beyond.hidden_labels.wnut.percent10.ij_over_none` times as wrong as doing nothing: among a fixed share of all labels
-# there are always some that the model thinks next to impossible, and their odds make the step. The fault is our path's; an
-# earlier edition of this page blamed the paper's.
+# {value}`ghosh.alg4.wnut.percent10.linear_over_none` on WNUT-17: an approximation, if a rough one. On the path by factors the jackknife
+# is {value}`beyond.hidden_labels.conll.percent10.ij_over_none` and {value}`beyond.hidden_labels.wnut.percent10.ij_over_none` times as
+# wrong as doing nothing: among a fixed share of all labels there are always some that the model thinks next to impossible, and their odds
+# make the step. The fault is our path's; an earlier edition of this page blamed the paper's.
 #
 # The frozen step's errors are {value}`beyond.hidden_labels.conll.percent10.frozen_over_none` and, on WNUT-17,
 # {value}`beyond.hidden_labels.wnut.percent10.frozen_over_none` of those of doing nothing. Look for rows that move by many

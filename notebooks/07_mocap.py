@@ -60,12 +60,11 @@ fitted = mocap_fits.fit_all(
 )
 
 # %% [markdown]
-# **What is a parameter.** The paper's $D$ counts $B$ and $b$ alone. So the initial and transition probabilities are
-# estimated first, with everything else, by EM from K-means and random restarts, and then held.
-# **What the paper leaves open.** It names no prior for $\sigma^2$ and no value. Here $\sigma^2 = 1$, the variance of a
-# channel. What changes if it is estimated is shown below. $B_k^1$ has the prior $\mathcal{MN}(I, I, I)$ of the paper; for
-# further lags we take the mean 0, because with a mean of $I$ each, a model of order $p$ would expect $x_t$ near $p\, x_{t-1}$.
-# All orders predict the same frames, from the sixth on, so that their losses can be compared.
+# **What is a parameter.** The paper's $D$ counts $B$ and $b$ alone. So the initial and transition probabilities are estimated first, with
+# everything else, by EM from K-means and random restarts, and then held. **What the paper leaves open.** It names no prior for $\sigma^2$
+# and no value. Here $\sigma^2 = 1$, the variance of a channel. What changes if it is estimated is shown below. $B_k^1$ has the prior
+# $\mathcal{MN}(I, I, I)$ of the paper; for further lags we take the mean 0, because with a mean of $I$ each, a model of order $p$ would
+# expect $x_t$ near $p\, x_{t-1}$. All orders predict the same frames, from the sixth on, so that their losses can be compared.
 #
 # ## Claim: the approximation follows exact leave-one-out in every model
 # All rungs, all models. *Exact* goes on from the full fit by Newton's method with conjugate gradients, until the Newton
@@ -99,12 +98,11 @@ figures.save(fig, "mocap_scatter", data=data)
 # steps (green) do not set the scale: where the Hessian of a fold is indefinite they may be beyond the picture. {verdict}`ghosh.fig6`
 # ```
 #
-# A scatter of losses flatters. Most of the spread is between recordings, and every method shares it: even grey dots lie on
-# the line. So the table compares each rung with doing nothing. *gap*: the distance of its mean loss from the exact one, in
-# standard errors of cross-validation itself, the paper's error bars. *parameter error (SE)*: how far its parameters are from the
-# refit's, in standard errors, the median over folds. *share*: that error over the error of doing nothing. *differences*: the
-# correlation over recordings of what it adds to the loss of doing nothing with what the refit adds. *indefinite*: the folds
-# that a Newton step marks.
+# A scatter of losses flatters. Most of the spread is between recordings, and every method shares it: even grey dots lie on the line. So
+# the table compares each rung with doing nothing. *gap*: the distance of its mean loss from the exact one, in standard errors of
+# cross-validation itself, the paper's error bars. *parameter error (SE)*: how far its parameters are from the refit's, in standard
+# errors, the median over folds. *share*: that error over the error of doing nothing. *differences*: the correlation over recordings of
+# what it adds to the loss of doing nothing with what the refit adds. *indefinite*: the folds that a Newton step marks.
 
 # %%
 one_split = mocap_orders.summary(studied)
@@ -188,11 +186,10 @@ exact_results = {name: result.rungs["exact"] for name, result in studied.items()
 acv.compare_models(exact_results).drop(columns="se_over").round(1)
 
 # %% [markdown]
-# Some recordings are hard for every model, so the bars are wide. `compare_models` takes differences recording by
-# recording: *dse* is the standard error of *elpd diff*, the distance from the best model. *p* is the effective number of
-# parameters, what leaving a recording out of the fit adds to its loss, summed. The next table has how often each of the first
-# three orders is best, over the draws. The IJ, exact refits and the test recordings agree in
-# {value}`ghosh.fig6.same_choice_drawn | .0%` of them, and doing nothing agrees with these in
+# Some recordings are hard for every model, so the bars are wide. `compare_models` takes differences recording by recording: *dse* is the
+# standard error of *elpd diff*, the distance from the best model. *p* is the effective number of parameters, what leaving a recording out
+# of the fit adds to its loss, summed. The next table has how often each of the first three orders is best, over the draws. The IJ, exact
+# refits and the test recordings agree in {value}`ghosh.fig6.same_choice_drawn | .0%` of them, and doing nothing agrees with these in
 # {value}`ghosh.fig6.same_choice_drawn baseline | .0%`: the orders differ by more than refits move.
 #
 # Every rung here, *exact* too, continues from the full fit, which has seen the recording that it leaves out, and the orders are
@@ -224,13 +221,14 @@ read.drop(columns=["frozen_newton", "newton_step"]).round(2)
 # (median draw; doing nothing says {value}`ghosh.fig6.ar0_over_ar1 baseline | .1f`). But a second lag pays: AR(2) minus AR(1) is
 # {value}`ghosh.fig6.ar2_over_ar1 | .1f` standard errors ({value}`ghosh.fig6.ar2_over_ar1 baseline | .1f`), and AR(1) is best by exact
 # leave-one-out in {value}`ghosh.fig6.ar1_best_readings` of the {value}`ghosh.fig6.readings` readings. A velocity takes two lags. NAR(1)
-# is {value}`ghosh.fig6.nar1_over_ar1 | .2f` standard errors of the mean loss from AR(1), comparable as in the paper.
+# is {value}`ghosh.fig6.nar1_over_ar1 | .2f` standard errors of the mean loss from AR(1), comparable as in the paper. But recordings
+# differ more than models do. Paired, recording by recording, NAR(1) minus AR(1) is {value}`ghosh.fig6.nar1_over_ar1.paired | .1f` standard
+# errors of the difference (doing nothing says {value}`ghosh.fig6.nar1_over_ar1.paired baseline | .1f`).
 #
-# What $\sigma^2$ is decides how far a refit goes. Estimated, it is small, so that a few frames say more about a movement than
-# its prior does. A refit that has lost a movement's only recording then moves far: under AR(1), at 30 frames a second,
-# {value}`ghosh.fig6.estimated.none | .1f` standard errors in the median, and the IJ is still
-# {value}`ghosh.fig6.estimated.ij | .1f` away. With $\sigma^2 = 1$ these are {value}`ghosh.fig6.known.none | .2f` and
-# {value}`ghosh.fig6.known.ij | .2f`.
+# What $\sigma^2$ is decides how far a refit goes. Estimated, it is small, so that a few frames say more about a movement than its prior
+# does. A refit that has lost a movement's only recording then moves far: under AR(1), at 30 frames a second,
+# {value}`ghosh.fig6.estimated.none | .1f` standard errors in the median, and the IJ is still {value}`ghosh.fig6.estimated.ij | .1f` away.
+# With $\sigma^2 = 1$ these are {value}`ghosh.fig6.known.none | .2f` and {value}`ghosh.fig6.known.ij | .2f`.
 
 # %% tags=["remove-cell"]
 best, n = winners_by_draw, len(winners_by_draw)
@@ -261,6 +259,8 @@ if paper:
     gaps = abs(losses.loc["NAR(1)"] - losses.loc["AR(1)"])
     apart, idle = (gaps[r] / losses[f"se_{r}"]["AR(1)"] for r in ("exact", none))
     ledger.record("ghosh.fig6.nar1_over_ar1", apart, data, baseline=idle)
+    worse, idle = (one_split.over_ar1["NAR(1)", r] for r in ("exact", none))
+    ledger.record("ghosh.fig6.nar1_over_ar1.paired", worse, data, baseline=idle)
 
 # %% [markdown]
 # ## What it costs
@@ -319,10 +319,9 @@ for ending, method in rungs.items():
 # %% [markdown]
 # ## Claim: frames left out within one recording
 # Figure 7: a recording of {given}`1,484` frames ({given}`40` a second), five states, Gaussian emissions: AR(0). A left-out frame loses
-# its own term. Its neighbours keep theirs, and where a later frame looks back at it, its value is still used: the likelihood
-# is conditional on the lags, in exact and approximate CV alike. For leaving out the future it makes no difference. Folds at
-# random (`iid`) and blocks (`contiguous`), ten of each, are drawn many times, with new starts of EM. The table has medians over
-# the draws.
+# its own term. Its neighbours keep theirs, and where a later frame looks back at it, its value is still used: the likelihood is
+# conditional on the lags, in exact and approximate CV alike. For leaving out the future it makes no difference. Folds at random (`iid`)
+# and blocks (`contiguous`), ten of each, are drawn many times, with new starts of EM. The table has medians over the draws.
 
 # %%
 recording = datasets.load_or_simulate("mocap, long", long_rng)
@@ -362,6 +361,8 @@ figures.save(fig, "mocap_within", data=recording)
 # correlation falls to {value}`ghosh.fig7.contiguous.10.differences | .2f` (in a tenth of the draws below {value}`ghosh.fig7.contiguous.10.differences low | .2f`), and
 # {value}`ghosh.fig7.contiguous.10.share | .0%` is left: one block can be most of what a state was seen in. A Newton step ends {value}`ghosh.fig7.contiguous.10.ns | .2f`
 # standard errors from the refit, the IJ {value}`ghosh.fig7.contiguous.10.theta | .2f`, doing nothing {value}`ghosh.fig7.contiguous.10.none | .2f`.
+# In standard errors of cross-validation itself, the IJ's mean loss is {value}`ghosh.fig7.iid.10.in_se | .2f` from the exact one at random and
+# {value}`ghosh.fig7.contiguous.10.in_se | .2f` in blocks; that of doing nothing, {value}`ghosh.fig7.iid.10.in_se baseline | .2f` and {value}`ghosh.fig7.contiguous.10.in_se baseline | .2f`.
 
 # %% tags=["remove-cell"]
 for scheme, percent in within:
@@ -372,10 +373,9 @@ record_harder("ghosh.fig7.contiguous_to_iid", within_draws, *pair, recording)
 
 # %% [markdown]
 # ## Claim: the future left out
-# Figure 8: all frames from $T'$ on are left out, and $x_{T'}$ is predicted from those before. $T'$ has the paper's ranges, the
-# long one for the Gaussian and AR(1), the short one for the network, and for AR(1) too (`late`), so that the two can be
-# compared; of the long one every eighth, of the short one every fourth
-# (every second at quick scale). Medians over the same fits as before:
+# Figure 8: all frames from $T'$ on are left out, and $x_{T'}$ is predicted from those before. $T'$ has the paper's ranges, the long one
+# for the Gaussian and AR(1), the short one for the network, and for AR(1) too (`late`), so that the two can be compared; of the long one
+# every eighth, of the short one every fourth (every second at quick scale). Medians over the same fits as before:
 
 # %%
 first, late = (1337 - 2, 1455 - 2) if paper else (len(x) - 9, len(x) - 6)
@@ -414,7 +414,9 @@ figures.save(fig, "mocap_future", data=recording)
 # {value}`ghosh.fig8.ar1.share | .0%`, and these correlations are {value}`ghosh.fig8.ar1 | .4f`, {value}`ghosh.fig8.ar1 baseline | .4f` and {value}`ghosh.fig8.ar1.differences | .2f`. Under
 # NAR(1) it is less accurate, as in the paper: it leaves {value}`ghosh.fig8.nar1.share | .0%`, and its losses err
 # {value}`ghosh.fig8.neural_to_ar1 | .0f` times as much as under AR(1) over the same $T'$ (doing nothing {value}`ghosh.fig8.neural_to_ar1 baseline | .0f` times). A Newton step
-# ends {value}`ghosh.fig8.nar1.ns | .2g` standard errors from the refit there, doing nothing {value}`ghosh.fig8.nar1.none | .2g`: the network's Hessian is indefinite.
+# ends {value}`ghosh.fig8.nar1.ns | .2g` standard errors from the refit there, doing nothing {value}`ghosh.fig8.nar1.none | .2g`: the network's Hessian is indefinite. The IJ's
+# mean loss is {value}`ghosh.fig8.gaussian.in_se | .2f` standard errors of cross-validation from the exact one under Gaussian emissions (doing
+# nothing {value}`ghosh.fig8.gaussian.in_se baseline | .2f`) and {value}`ghosh.fig8.nar1.in_se | .2f` under NAR(1) ({value}`ghosh.fig8.nar1.in_se baseline | .2f`).
 
 # %% tags=["remove-cell"]
 settings = {"gaussian": "Gaussian", "ar1": "AR(1)", "nar1": "NAR(1), late"}

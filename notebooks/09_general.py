@@ -46,12 +46,11 @@ R = {"losses": "r_loss", "differences": "r_difference"}
 
 # %% [markdown]
 # ## Claim: predicted and actual loss agree, for regression
-# Figure 1 of the paper: least squares with a manifold term (LapRLS) on *cpusmall*, {given}`90` % of the labels hidden,
-# {given}`20` folds. The paper leaves open how the data are scaled, how wide the affinity
-# $W_{ij} = \exp(-\lVert x_i - x_j \rVert^2 / 2\sigma)$ is, and which penalties it took. So here are twelve settings: features
-# in $[-1, 1]$ or of variance 1, beside a constant one; $\sigma$ the median squared distance of two points or a tenth of it; three
-# pairs of $\gamma_P$ and $\gamma_I$, the first that of the paper's Table 2. The response has variance 1. Each draw hides other
-# labels and makes other folds; below are medians over draws.
+# Figure 1 of the paper: least squares with a manifold term (LapRLS) on *cpusmall*, {given}`90` % of the labels hidden, {given}`20` folds.
+# The paper leaves open how the data are scaled, how wide the affinity $W_{ij} = \exp(-\lVert x_i - x_j \rVert^2 / 2\sigma)$ is, and which
+# penalties it took. So here are twelve settings: features in $[-1, 1]$ or of variance 1, beside a constant one; $\sigma$ the median
+# squared distance of two points or a tenth of it; three pairs of $\gamma_P$ and $\gamma_I$, the first that of the paper's Table 2. The
+# response has variance 1. Each draw hides other labels and makes other folds; below are medians over draws.
 
 # %%
 cpu = general.load("cpusmall", rng, None if paper else 1000)
@@ -93,8 +92,7 @@ figures.save(fig, "general_regression", data=cpu)
 #
 # The printed theorem leaves out a first-order term, the same for every fold:
 # $H^{-1} \bigl[\tfrac{v}{s}\, \gamma_S \overline{\nabla \ell_s} + \tfrac{2v}{p}\, \gamma_P \overline{\nabla \ell_p}\bigr]$. At the
-# optimum the means of the gradients balance the regulariser and are not zero. The smaller the regulariser, the smaller the
-# term.
+# optimum the means of the gradients balance the regulariser and are not zero. The smaller the regulariser, the smaller the term.
 #
 # Eq. 11 of the paper goes one step further and expands the evaluation loss as well, in place of putting the
 # predicted parameters into it: *R, linearised*. It is hardly cheaper. Where the step is right, its error of the mean loss is
@@ -233,11 +231,10 @@ ledger.record("zhu.cor51", slopes(one_fold).error)
 # {value}`zhu.cor51 | .2f` of $\epsilon$. {verdict}`zhu.cor51` [Errata](errata.md) has each in one cell.
 #
 # ## Claim: the error falls as $1/(t-1)^2$
-# Theorems 4.4 to 4.6 bound $\lvert t\text{-ACV} - t\text{-CV} \rvert$ by $m^2/(s-m)^2$ and its like for $p$, $m$ the size of a
-# fold; Corollaries 6.1 and 6.2 say the same of the SVM (`hinge`) and of contrastive learning, whose kink is smoothed as
-# Section 5.1 proposes. First the smallest folds of
-# ever more points, of which the theorems say that the error falls as $1/s^2$; simulated, with folds of one point, or of two
-# where only pairs count (Eqs. 9 and 17). `plain` is without a penalty. The table has the median over draws of the slope.
+# Theorems 4.4 to 4.6 bound $\lvert t\text{-ACV} - t\text{-CV} \rvert$ by $m^2/(s-m)^2$ and its like for $p$, $m$ the size of a fold;
+# Corollaries 6.1 and 6.2 say the same of the SVM (`hinge`) and of contrastive learning, whose kink is smoothed as Section 5.1 proposes.
+# First the smallest folds of ever more points, of which the theorems say that the error falls as $1/s^2$; simulated, with folds of one
+# point, or of two where only pairs count (Eqs. 9 and 17). `plain` is without a penalty. The table has the median over draws of the slope.
 
 # %% tags=["hide-input"]
 sizes = (100, 200, 400, 800) if paper else (40, 80, 160)
@@ -299,13 +296,12 @@ figures.save(fig, "general_rates")
 # folds the printed theorem errs more than no adjustment. {verdict}`zhu.thm`
 # ```
 #
-# The rate is that of the jackknife: {value}`zhu.thm.supervised.points.infinitesimal_jackknife | .2f` with labels alone. As
-# printed, the theorem's own step has an error of first order, $1/s$, and the proof of the rate does not apply to it: the
-# slope of the parameters' error is {value}`zhu.thm.supervised.theta.as_printed | .2f`. Its error of the mean loss has
-# parts of either sign and may vanish on its way, so that its slope over a few sizes says little. Without a penalty the mean
-# gradient of the only loss is zero at the optimum, and so is the missing term: there the printed theorem has the slope
-# {value}`zhu.thm.supervised_plain.points.as_printed | .2f` with labels alone and
-# {value}`zhu.thm.pairwise_plain.points.as_printed | .2f` with pairs alone. With both it has not, as neither mean is zero.
+# The rate is that of the jackknife: {value}`zhu.thm.supervised.points.infinitesimal_jackknife | .2f` with labels alone. As printed, the
+# theorem's own step has an error of first order, $1/s$, and the proof of the rate does not apply to it: the slope of the parameters'
+# error is {value}`zhu.thm.supervised.theta.as_printed | .2f`. Its error of the mean loss has parts of either sign and may vanish on its
+# way, so that its slope over a few sizes says little. Without a penalty the mean gradient of the only loss is zero at the optimum, and so
+# is the missing term: there the printed theorem has the slope {value}`zhu.thm.supervised_plain.points.as_printed | .2f` with labels alone
+# and {value}`zhu.thm.pairwise_plain.points.as_printed | .2f` with pairs alone. With both it has not, as neither mean is zero.
 #
 # Over $t$, folds at random meet the bound, with room to spare but for pairs: what a fold takes away cancels in it. No adjustment
 # meets it too. The rate in $s$ and $p$ is Theorem 4.5's for the jackknife ({value}`zhu.thm.shares.infinitesimal_jackknife | .2f`), and not as printed
@@ -358,11 +354,10 @@ table1 = pd.concat({name: general_tables.medians(t) for name, t in timed.items()
 table1.round(4)
 
 # %% [markdown]
-# With {given}`20` folds approximate CV is {value}`zhu.tab1.abalone.ratio.20 | .1f` times faster on abalone (the paper's
-# seconds: {given}`16.3`), {value}`zhu.tab1.cpusmall.ratio.20 | .1f` on cpusmall ({given}`17.7`),
-# {value}`zhu.tab1.svmguide3.ratio.20 | .1f` on svmguide3 ({given}`15.0`) and {value}`zhu.tab1.w2a_standin.ratio.20 | .1f` on
-# w2a ({given}`18.6`). But exact refits with shared sums cost only {value}`zhu.tab1.shared` times as much as the approximation
-# (median over the sets). {verdict}`zhu.tab1`
+# With {given}`20` folds approximate CV is {value}`zhu.tab1.abalone.ratio.20 | .1f` times faster on abalone (the paper's seconds:
+# {given}`16.3`), {value}`zhu.tab1.cpusmall.ratio.20 | .1f` on cpusmall ({given}`17.7`), {value}`zhu.tab1.svmguide3.ratio.20 | .1f` on
+# svmguide3 ({given}`15.0`) and {value}`zhu.tab1.w2a_standin.ratio.20 | .1f` on w2a ({given}`18.6`). But exact refits with shared sums
+# cost only {value}`zhu.tab1.shared` times as much as the approximation (median over the sets). {verdict}`zhu.tab1`
 
 # %% tags=["remove-cell"]
 for name, table in timed.items():
@@ -479,7 +474,8 @@ spread.quantile([0.1, 0.5, 0.9]).T.round(3)
 # Median $R$ of the differences is {value}`zhu.fig3.right.infinitesimal_jackknife` for the jackknife (a tenth of the splits
 # lie below {value}`zhu.fig3.right.infinitesimal_jackknife low`), and
 # {value}`zhu.fig3.right.infinitesimal_jackknife baseline` for the gradient alone: the paper's {given}`0.75` asks for no Hessian.
-# Split by split the median gain over the gradient is {value}`zhu.fig3.right.infinitesimal_jackknife.over_gradient | .3f`.
+# Split by split the median gain over the gradient is {value}`zhu.fig3.right.infinitesimal_jackknife.over_gradient | .3f`, far within what
+# it varies by ({value}`zhu.fig3.right.infinitesimal_jackknife.over_gradient low | .2f` to {value}`zhu.fig3.right.infinitesimal_jackknife.over_gradient high | .2f`).
 # The step is as long as $\lambda$ lets it be: here $H + \lambda I$ has a smallest eigenvalue of 0.1 times the largest of $H$.
 
 # %% tags=["remove-cell"]

@@ -78,11 +78,11 @@ effects.round(2)
 
 # %% tags=["remove-cell"]
 shares = influence.shares(effects)
-baseline = {"greedy": shares.random}
 for name in shares.index.drop("random"):
-    ledger.record(
-        f"beyond.influence.{name}", shares[name], traffic, baseline=baseline.get(name)
-    )
+    about = {"data": june if name == "misled_map" else [traffic, june]}
+    about |= {"data": traffic} if "traffic" in name else {}
+    about |= {"baseline": shares.random} if name == "greedy" else {}
+    ledger.record(f"beyond.influence.{name}", shares[name], **about)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(9, 4.2))

@@ -42,11 +42,11 @@ def begin(notebook, scale, seed):
 def record(id, value, data=None, seconds=None, baseline=None, draws=1, spread=None):
     """Record `value` for the claim `id`; returns the record, verdict included.
 
-    `data` is what the number was measured on: anything with `provenance` and `sha256`, or `None`
-    for a number that needs no data set. `seconds` is the time the measurement took. `baseline` is
-    the same number for doing nothing. `draws` and `spread` (low, high) say over how many
-    independent draws `value` is the middle. Raises `LedgerError` before `begin`, for an id that is
-    not in `book/claims/` or already recorded, and for NaN or infinity.
+    `data` is what the number was measured on: anything with `provenance` and `sha256`, a list of
+    such, or `None` for a number that needs no data set. `seconds` is the time the measurement took.
+    `baseline` is the same number for doing nothing. `draws` and `spread` (low, high) say over how
+    many independent draws `value` is the middle. Raises `LedgerError` before `begin`, for an id
+    that is not in `book/claims/` or already recorded, and for NaN or infinity.
     """
     if _run is None:
         raise LedgerError(f"{id}: ledger.begin(notebook, scale, seed) comes first")
@@ -111,11 +111,11 @@ def _plain(id, value):
 def _provenance(data):
     if data is None:
         return {"data": "simulated", "data_sha256": None}
-    if data.provenance not in PROVENANCES:
-        raise LedgerError(
-            f"provenance = {data.provenance!r} is none of {', '.join(map(repr, PROVENANCES))}"
-        )
-    return {"data": data.provenance, "data_sha256": data.sha256}
+    sets = data if isinstance(data, list) else [data]
+    words, sums = {each.provenance for each in sets}, [each.sha256 for each in sets if each.sha256]
+    if not words <= {*PROVENANCES}:
+        raise LedgerError(f"provenance: {words} are not all of {', '.join(PROVENANCES)}")
+    return {"data": _joint_provenance(words), "data_sha256": " ".join(sums) or None}
 
 
 def _judged(record, claim):

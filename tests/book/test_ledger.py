@@ -90,9 +90,10 @@ def test_record_has_all_keys_and_plain_values(claims, tmp_path):
     ledger.record("plain", np.float64(3.05), REAL, seconds=1.5)
     (record,) = json.loads((tmp_path / "ledger" / "demo.json").read_text("utf-8"))
     assert list(record) == ledger.KEYS
-    assert (record["value"], record["ok"], record["paper"]) == (3.05, True, 3)
-    assert record["power"] is None  # without a baseline
+    assert [record[key] for key in ("value", "ok", "paper", "power")] == [3.05, True, 3, None]
     assert (record["data"], record["data_sha256"], record["seed"]) == ("real", REAL.sha256, 7)
+    both = ledger.record("pair.left", 0.95, [REAL, STAND_IN])
+    assert (both["data"], both["data_sha256"]) == ("real, partial", REAL.sha256)
 
 
 def test_what_is_no_claim_or_was_recorded_or_comes_before_begin_is_refused(claims, monkeypatch):

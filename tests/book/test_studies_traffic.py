@@ -31,7 +31,7 @@ def test_measures_of_a_draw_are_those_of_its_ten_folds(problem):
     assert_allclose(row["per point"], np.mean(np.abs(ij - exact) / exact))
     pair = rungs["exact"], rungs["infinitesimal_jackknife"]
     assert_allclose(row["relative error"], acv.relative_errors(*pair)[10:].mean())
-    assert_allclose(row["theta error"], np.median(acv.theta_errors(*pair)[10:]))
+    assert_allclose(row["in_se"], abs(np.mean(ij - exact)) / traffic.one_draw(rungs, 1)["exact"].se)
     fourth = traffic.newton_against(rungs)
     assert_allclose(fourth.differences[1], np.corrcoef(ns - none, ij - none)[0, 1])
 
@@ -55,8 +55,7 @@ def test_the_authors_way_finds_the_same_params():
     model = PoissonTraffic(data.counts[-100:], data.day[-100:], prior=FIRM)
     fit = acv.fit(model)
     found = counting.authors_way(model, fit, traffic.folds_of("iid", model, 5, 2, default_rng(0)))
-    assert found["ij_theta"] < 1e-6
-    assert found["ns_theta"] < 1e-6
+    assert max(found["ij_theta"], found["ns_theta"]) < 1e-6
     assert found["theta"] < 0.05 < found["theta_none"]
     assert found["gradients"] > 5
     assert found["exact_over_ij"] > found["ns_over_ij"] > 0

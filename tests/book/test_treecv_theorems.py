@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from acvbook.studies import treecv_theorems as theorems
 
-from acvlib import treecv
-from acvlib.treecv import Examples, learners
+from acvlib.treecv import Examples, kfold, learners, treecv
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +29,7 @@ def test_gap_of_a_draw_is_that_of_both_cross_validations(rows):
     tree = treecv(learners.pegasos(4, 0.1), sample, 8, shuffle=False).loss
     first = drawn.iloc[0]
     assert first["nothing"] - first["treecv"] == pytest.approx(training - tree, abs=1e-12)
+    assert first.se == pytest.approx(kfold(learners.pegasos(4, 0.1), sample, 8, shuffle=False).se)
     assert drawn["n"].tolist() == [64] * 3
 
 

@@ -104,7 +104,7 @@ def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: 
 
 
 def summary(found: pd.DataFrame, schemes: dict[str, Scores], exact: Scores) -> pd.DataFrame:
-    """Median errors over random halves of the origins, one row a draw, and the spread."""
+    """Median errors over the origins, refits, seconds and their gain over exact, a row a scheme."""
     middle = found.median().unstack(0)
     table = middle.reindex(list(schemes))
     table["over_spread"] = table.loss / np.nanstd(exact.losses)
@@ -115,7 +115,7 @@ def summary(found: pd.DataFrame, schemes: dict[str, Scores], exact: Scores) -> p
 
 
 def by_draw(found: pd.DataFrame, exact: Scores, n_draws: int, rng: np.random.Generator) -> Any:
-    """Median errors over random halves of the origins, one row a draw."""
+    """Median errors over random halves of the same origins, one row a draw, and the spread."""
     draws = []
     for _ in range(n_draws):
         rows = rng.choice(len(found), len(found) // 2, replace=False)

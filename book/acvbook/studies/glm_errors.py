@@ -17,12 +17,8 @@ from acvlib.models import FAMILIES, GLM
 
 from .ladders import ESTIMATES, seconds, slope, theta_table
 
-SIGNAL = {
-    "logistic": (0.0, 1.9),
-    "poisson": (-0.1, 0.35),
-    "probit": (0.0, 1.8),
-    "gaussian": (0.0, 1.0),
-}
+SIGNAL = {"logistic": (0.0, 1.9), "poisson": (-0.1, 0.35)}
+SIGNAL |= {"probit": (0.0, 1.8), "gaussian": (0.0, 1.0)}
 APPROXIMATE = {name: rung for name, rung in ESTIMATES.items() if rung is not acv.exact}
 
 

@@ -13,13 +13,8 @@ from acvlib.weighting import hide_labels
 from .ladders import theta_table
 
 RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step)
-SHORT = {
-    "no_adjustment": "none",
-    "linear": "linear",
-    "infinitesimal_jackknife": "ij",
-    "frozen_newton": "frozen",
-    "newton_step": "newton",
-}
+SHORT = {"no_adjustment": "none", "linear": "linear", "infinitesimal_jackknife": "ij"}
+SHORT |= {"frozen_newton": "frozen", "newton_step": "newton"}
 
 
 def within(model, full):

@@ -50,13 +50,15 @@ def against_exact(results, losses_of=pointwise, unit=1.0):
     results: by rung, with `exact` and `no_adjustment`; losses_of: which losses. correlation: of
     losses; differences: of what a rung and the refit add to those of no adjustment; per_point: mean
     |loss / exact loss - 1|; relative_error: the same of fold losses; worst: in standard deviations
-    of the exact losses. theta, theta_max: distance of params in standard errors, or `unit` of them,
-    median and largest over folds; share: of theta in that of no adjustment; beats_none, beats_ij:
-    in what share of folds it is no larger.
+    of the exact losses; in_se: of the mean loss, in standard errors of exact CV itself. theta,
+    theta_max: distance of params in standard errors, or `unit` of them, median and largest over
+    folds; share: of theta in that of no adjustment; beats_none, beats_ij: in what share of folds it
+    is no larger.
     """
     losses = {name: losses_of(result) for name, result in results.items()}
     theta = {n: acv.theta_errors(results["exact"], r) / unit for n, r in results.items()}
     exact, none = losses["exact"], losses["no_adjustment"]
+    error = results["exact"].se if losses_of is pointwise else exact.std(ddof=1) / len(exact) ** 0.5
     nothing, jackknife = theta["no_adjustment"], theta.get("infinitesimal_jackknife", np.nan)
     rows = {}
     for name, result in results.items():
@@ -66,7 +68,7 @@ def against_exact(results, losses_of=pointwise, unit=1.0):
             relative = acv.relative_errors(results["exact"], result).mean()
         rows[name] = {
             "loss": losses[name].mean(),
-            "bias": gap.mean(),
+            "in_se": abs(gap.mean()) / error,
             "mean_error": abs(gap).mean(),
             "worst": abs(gap).max() / exact.std(),
             "per_point": per_point,

@@ -165,13 +165,13 @@ def summary(studied):
     for name, result in studied.items():
         reference = studied[REFERENCE]
         table = against_exact(result.rungs, lambda cv: cv.fold_losses)
-        exact = result.rungs["exact"]
+        exact, loss = result.rungs["exact"], table.loss["exact"]
         of_mean = exact.fold_losses.std(ddof=1) / np.sqrt(exact.n_sites)
         over = {
             rung: _margin(cv.fold_losses, reference.rungs[rung].fold_losses)
             for rung, cv in result.rungs.items()
         }
-        table = table.assign(over_ar1=pd.Series(over), gap=abs(table.bias) / of_mean)
+        table = table.assign(over_ar1=pd.Series(over), gap=abs(table.loss - loss) / of_mean)
         table = table.fillna({"differences": 0.0})
         pair = exact.fold_losses, result.test
         both = np.hypot(*(losses.std(ddof=1) / np.sqrt(len(losses)) for losses in pair))

@@ -6,7 +6,7 @@ import pandas as pd
 from .. import ledger
 
 NONE, IJ = "no_adjustment", "infinitesimal_jackknife"
-MEASURES = {"correlation": "", "differences": "differences", "share": "share"}
+MEASURES = {"correlation": "", "differences": "differences", "share": "share", "in_se": "in_se"}
 SHORT = {IJ: "theta", "newton_step": "ns", "frozen_newton": "frozen", NONE: "none"}
 
 
@@ -28,7 +28,7 @@ def record_nearer(id, theta, data=None, draws=1):
 
 def record_redraws(scores, data):
     """Record, of `traffic.by_draw` in each setting, what the jackknife reaches beside doing
-    nothing, its share of the error of doing nothing, and its worst draw.
+    nothing, its share of the error of doing nothing, its worst draw; and what is claimed of all.
     """
     measures = {
         "ghosh.fig1.{}": "R",
@@ -45,6 +45,8 @@ def record_redraws(scores, data):
         ledger.record_draws(f"ghosh.tab1.{place}.share", share, data, baseline=share / share)
         worst = pd.Series({"worst": ours.R.min()})
         ledger.record_table(f"ghosh.fig1.{place}", worst, data, nothing.R.min(), draws=len(rows))
+        record_rungs(f"ghosh.fig1.{place}.moves", rows["R of differences"], data)
+        record_rungs(f"ghosh.fig1.{place}.in_se", rows["in_se"], data)
 
 
 def record_setting(id, draws, setting, data):

@@ -169,7 +169,6 @@ def _row(model, drawn, number):
         "seconds_fit": fitted - began,
         "test": test_loss(model, fit, drawn),
         **information(model, fit),
-        "seconds_information": 0.0,
     }
     row["seconds_information"] = time.thread_time() - fitted
     rng = np.random.default_rng(drawn.seeds[0])

@@ -55,14 +55,8 @@ def one_draw(rungs: Rungs, number: int) -> dict[str, acv.CVResult]:
     return {name: part(result, rows) for name, result in rungs.items()}
 
 
-MEASURES = {
-    "correlation": "R",
-    "differences": "R of differences",
-    "relative_error": "relative error",
-    "two_sd": "two sd",
-    "per_point": "per point",
-    "theta": "theta error",
-}
+MEASURES = {"correlation": "R", "differences": "R of differences", "in_se": "in_se"}
+MEASURES |= {"relative_error": "relative error", "two_sd": "two sd", "per_point": "per point"}
 
 
 def by_draw(rungs: Rungs) -> pd.DataFrame:

@@ -30,7 +30,7 @@ class Subject(NamedTuple):
 
 
 def gaps(subject, n, k, n_draws, rng):
-    """TreeCV - CV and, for doing nothing, training error - CV: a DataFrame with a row a draw.
+    """TreeCV - CV, for doing nothing training error - CV, and the se of CV: a row a draw.
 
     A draw is n independent rows of the population in k folds.
     """
@@ -39,9 +39,11 @@ def gaps(subject, n, k, n_draws, rng):
     for stream in rng.spawn(n_draws):
         rows = _drawn(subject, n, stream)
         tree = treecv(learner, rows, k, shuffle=False).fold_losses.mean()
-        standard = kfold(learner, rows, k, shuffle=False).fold_losses.mean()
+        result = kfold(learner, rows, k, shuffle=False)
+        standard = result.fold_losses.mean()
         training = learner.loss(_learnt(learner, rows, [np.arange(n)]), rows.X, rows.y).mean()
-        draws.append({"treecv": tree - standard, "nothing": training - standard, "n": n})
+        gaps = {"treecv": tree - standard, "nothing": training - standard}
+        draws.append(gaps | {"n": n, "se": result.se})
     return pd.DataFrame(draws)
 
 
