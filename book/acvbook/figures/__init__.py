@@ -16,7 +16,7 @@ from .beyond import (
     predicted_and_exact,
     search_progress,
 )
-from .incremental import against_bound, cv_spread, running_time, running_times, stability
+from .incremental import against_bound, cv_spread, running_times, stability
 from .maps import METHODS, areas, losses_against, seconds_by_method
 from .regression import (
     ESTIMATES,
@@ -40,10 +40,12 @@ from .sequences import (
 from .style import (
     STYLE,
     both_panels,
+    by_size,
     differences,
     lines,
     lines_by_size,
     pair_differences,
+    plain_ticks,
     plt,
     save,
     scatter,
