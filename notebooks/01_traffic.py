@@ -158,7 +158,6 @@ for ax, setting in zip(axes.flat, settings):
     *others, _, exact = rungs[setting].values()
     figures.differences(ax, exact, *others)
     ax.set_title(f"{tables.words(setting[0])}, {setting[1]} %")
-figures.shared_legend(fig, axes)
 figures.save(fig, "traffic_differences", data)
 
 # %% [markdown]
@@ -328,7 +327,6 @@ for pair, kind in zip((axes[:2], axes[2:]), kinds):
     still, jackknife, _, ns, exact = rungs[kind, 10].values()
     figures.scatter(pair[0], ns, jackknife).set_title(f"{tables.words(kind)}, 10 %")
     figures.differences(pair[1], exact, still, jackknife, ns).set_title("changes")
-figures.shared_legend(fig, axes[1::2])
 figures.save(fig, "traffic_newton", data)
 
 # %% [markdown]
@@ -417,7 +415,6 @@ for ax, kind in zip(axes, kinds):
     figures.lines_by_size(ax, ours, label).set_title(tables.words(kind))
     theirs = pd.DataFrame(printed[kind], ours.index, [ij, "newton_step", "exact"])
     figures.lines(ax, theirs * [60, 3600, 3600], whose="the paper's, same colours")
-figures.shared_legend(fig, axes)
 figures.save(fig, "traffic_times", data)
 
 # %% [markdown]

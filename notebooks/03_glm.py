@@ -75,7 +75,6 @@ for ax, family in zip(axes, families, strict=True):
     unit = "mean square" if family == "poisson" else "rate of wrong labels"
     figures.error_differences(ax, ours, theirs).set_title(f"{family.capitalize()}, {unit}")
 axes[0].set_ylabel("estimate minus test error")
-figures.shared_legend(fig, axes)
 figures.save(fig, "glm_errors")
 
 # %% [markdown]
@@ -163,7 +162,6 @@ if authors is not None:
     figures.lines(
         ax, authors.seconds, figures.ESTIMATES, whose="the authors', same colours"
     )
-ax.legend()
 figures.save(fig, "glm_seconds")
 
 # %% [markdown]
@@ -214,7 +212,7 @@ bound_slopes.quantile([0.1, 0.5, 0.9]).round(2)
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.6))
-figures.bound_and_actual(ax, bounds.groupby("n", as_index=False).median()).legend()
+figures.bound_and_actual(ax, bounds.groupby("n", as_index=False).median())
 figures.save(fig, "glm_theorem1")
 
 # %% [markdown]
@@ -257,7 +255,7 @@ for design, k in studied:
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(7, 3.6))
 named = {f"{design}, k = {k}": table for (design, k), table in studied.items()}
-figures.shared_legend(fig, figures.rates(ax, named))
+figures.rates(ax, named)
 figures.save(fig, "glm_rates")
 
 # %% [markdown]
@@ -361,7 +359,6 @@ fig, axes = figures.subplots(1, 2, figsize=(8.5, 3.6))
 for ax, family in zip(axes, one_site, strict=True):
     table = glm_remarks.way_to_one_site(family, 1000, 10, ways, rng)
     figures.rung_errors_against(ax, table).set_title(family.capitalize())
-axes[0].legend()
 figures.save(fig, "glm_one_site")
 
 # %% [markdown]
@@ -404,7 +401,7 @@ of_ends.sort_index(ascending=False)
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.8))
-figures.rung_errors_against(ax, of_ends.set_index("distance").sort_index()).legend()
+figures.rung_errors_against(ax, of_ends.set_index("distance").sort_index())
 ax.set_xlabel("distance of the fit from the optimum, standard errors")
 figures.save(fig, "glm_optimum")
 
@@ -463,7 +460,7 @@ norms.groupby(["law", "dim"])[["centre", "upper", "two_sided", "scaled_sd"]].mea
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(5, 3.6))
-figures.norm_centres(ax, norms).legend()
+figures.norm_centres(ax, norms)
 figures.save(fig, "glm_norms")
 
 # %% [markdown]

@@ -221,7 +221,7 @@ ledger.record("joulani.tab2.order", data=covtype, **ordered)
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.6))
-figures.shared_legend(fig, figures.cv_spread(ax, pegasos_table, published))
+figures.cv_spread(ax, pegasos_table, published)
 figures.save(fig, "treecv_spread", data=covtype)
 
 # %% [markdown]
@@ -276,7 +276,6 @@ song_table.drop(columns="folds").rename({0: "n"})
 fig, axes = figures.subplots(2, 3, figsize=(10, 6))
 figures.running_times(axes[0], frame, "PEGASOS")
 figures.running_times(axes[1], song_frame, f"LSQSGD, {songs.provenance}")
-figures.shared_legend(fig, axes)
 figures.save(fig, "treecv_time", data=covtype)
 
 # %% [markdown]
@@ -408,7 +407,6 @@ titles = {
 fig, axes = figures.subplots(2, 2, figsize=(9, 6.4))
 for ax, (name, title) in zip(axes.flat, titles.items()):
     figures.stability(ax, drawn[name], bound[name], title)
-figures.shared_legend(fig, axes)
 figures.save(fig, "treecv_stability", data=covtype)
 
 # %% [markdown]

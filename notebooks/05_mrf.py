@@ -118,7 +118,6 @@ for (top, bottom), (beta, field) in zip(axes.T, fields.items(), strict=True):
     figures.scatter(top, exact, rungs[1]).set_title(f"β = {beta}")
     figures.differences(bottom, exact, *rungs).locator_params(axis="x", nbins=3)
 figures.plt.setp(axes[:, 1:], ylabel="")
-figures.shared_legend(fig, axes)
 figures.save(fig, "mrf_scatter", june)
 
 # %% [markdown]
@@ -270,7 +269,7 @@ chosen.idxmin().rename("β chosen").to_frame().T
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.6))
-figures.losses_against(ax, chosen).legend()
+figures.losses_against(ax, chosen)
 figures.save(fig, "mrf_choice", june)
 
 # %% [markdown]
@@ -327,7 +326,6 @@ titles = {"may": "May 2016", "toy": "The authors' areas"}
 for ax, (name, title) in zip(axes, titles.items(), strict=True):
     *rungs, _, exact = others[name][0.4].results.values()
     figures.differences(ax, exact, *rungs).set_title(f"{title}, β = 0.4")
-figures.shared_legend(fig, axes)
 figures.save(fig, "mrf_others", may)
 
 # %% [markdown]

@@ -149,7 +149,6 @@ for row, (name, own) in zip(axes, studies.items()):
     figures.plt.setp(row, xlabel="", ylabel="")
     row[0].set_ylabel(f"{names[name]}\nprobability")
 fig.supxlabel("exact CV, probability of the left-out sentence's labels")
-figures.shared_legend(fig, axes)
 figures.save(fig, "crf_scatter", texts["conll"])
 
 # %% [markdown]
@@ -283,7 +282,6 @@ for ax, x, xlabel in zip(axes, (study.iterate_seconds, "grad_norm"), xlabels):
     figures.error_against(ax, middle, x, "mean_error", xlabel, "mean |error| of p")
 axes[0].set_xscale("linear")
 axes[1].set_ylabel("")
-axes[1].legend()
 figures.save(fig, "crf_errors", texts["conll"])
 
 # %% [markdown]
@@ -377,7 +375,6 @@ fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
 for ax, name in zip(axes, bounds):
     middle = bounds[name].groupby("iterate").median()
     figures.bound_along(ax, middle).set_title(names.get(name, "Traffic"))
-figures.shared_legend(fig, axes)
 figures.save(fig, "crf_bound", texts["conll"])
 
 # %% [markdown]
@@ -475,7 +472,6 @@ fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
 for ax, name in zip(axes, names):
     errors = hidden_labels.table(singles[name])
     figures.hidden_label_errors(ax, errors, [none, "linear", ij]).set_title(names[name])
-figures.shared_legend(fig, axes)
 figures.save(fig, "crf_hidden", texts["conll"])
 
 # %% [markdown]

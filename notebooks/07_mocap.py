@@ -87,7 +87,7 @@ for ax, (name, result) in zip(axes.flat, studied.items(), strict=False):
     *rungs, exact = result.rungs.values()
     figures.scatter(ax, exact, *rungs, of=lambda result: result.fold_totals)
     ax.set_title(f"{name}, D = {result.fitted.model.n_params:,}")
-figures.shared_legend(fig, axes, len(studied))
+figures.plt.setp(axes.flat[len(studied) :], visible=False)
 figures.save(fig, "mocap_scatter", data=data)
 
 # %% [markdown]
@@ -179,7 +179,6 @@ paired = above / one_split.over_ar1.unstack("rung")[steady]
 others = [name for name in losses.index if name not in ("AR(0)", "AR(1)")]
 figures.losses_with_errors(right, above.loc[others], paired.loc[others], steady)
 right.set_ylabel("loss above AR(1)'s (nats)")
-figures.shared_legend(fig, left)
 figures.save(fig, "mocap_losses", data=data)
 
 # %% [markdown]
@@ -282,7 +281,7 @@ if paper:
 costs = mocap_orders.costs(studied).astype(float)
 columns = ["gradient", none, ij, "newton_step", "exact"]
 fig, ax = figures.subplots(figsize=(8, 3.6))
-figures.shared_legend(fig, figures.seconds_by_model(ax, costs, columns))
+figures.seconds_by_model(ax, costs, columns)
 figures.save(fig, "mocap_seconds", data=data)
 
 # %% [markdown]
@@ -350,7 +349,6 @@ fig, axes = figures.subplots(2, 3, figsize=(9, 5.8))
 for ax, ((scheme, percent), results) in zip(axes.flat, within.items(), strict=True):
     *rungs, exact = results.values()
     figures.scatter(ax, exact, *rungs).set_title(f"{tables.words(scheme)}, {percent} %")
-figures.shared_legend(fig, axes)
 figures.save(fig, "mocap_within", data=recording)
 
 # %% [markdown]
@@ -403,7 +401,6 @@ for ax, (name, start) in zip(
     figures.scatter(ax, exact, *rungs, of=mocap_fits.first_losses)
     ax.locator_params(axis="x", nbins=4)
     ax.set_title(f"{name}, D = {fits[0][name].model.n_params:,}")
-figures.shared_legend(fig, axes)
 figures.save(fig, "mocap_future", data=recording)
 
 # %% [markdown]

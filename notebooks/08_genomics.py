@@ -100,7 +100,6 @@ for ax, k in zip(axes, (1, 2, 3), strict=True):
     figures.by_df(ax, table.xs(k, level=1)[shown], theirs)
     ax.set_title(f"{k} time{'s' * (k > 1)} left out")
 axes[0].set_ylabel("mean absolute error (log2 units)")
-figures.shared_legend(fig, axes)
 figures.save(fig, "genomics_errors", data=data)
 
 # %% [markdown]
@@ -239,7 +238,7 @@ changes.agg(["mean", "std"]).round(4)
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6.5, 3.6))
 theirs = authors and published.xs(1, level=1).diff().dropna()
-figures.changes(ax, changes, theirs).legend()
+figures.changes(ax, changes, theirs)
 ax.set_ylabel("change of error (log2 units)")
 figures.save(fig, "genomics_rebuilt", data=data)
 
@@ -289,7 +288,6 @@ for ax, k in zip(axes, (1, 2, 3), strict=True):
         yscale="log", title=f"{k} time{'s' * (k > 1)} left out"
     )
 axes[0].set_ylabel("seconds")
-figures.shared_legend(fig, axes)
 figures.save(fig, "genomics_seconds", data=data)
 
 # %% [markdown]

@@ -52,7 +52,6 @@ fig, axes = figures.subplots(1, 2, figsize=(10, 4))
 difficulty = states.by_separation(found)
 for ax, value in zip(axes, ("recovery", "regret"), strict=True):
     figures.by_difficulty(ax, difficulty, value)
-figures.shared_legend(fig, axes)
 figures.save(fig, "states")
 
 # %% [markdown]

@@ -65,7 +65,6 @@ for ax, (folds, title) in zip(axes, standard_errors.SCHEMES.items(), strict=True
             ax.plot(part[column], pairs, marker, **look)
     ax.axvline(0.95, color="black", lw=0.8, ls=":")
     ax.set(title=title, xlabel="share of draws covered")
-figures.shared_legend(fig, axes)
 figures.save(fig, "standard_errors")
 
 # %% [markdown]

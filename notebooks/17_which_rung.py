@@ -106,7 +106,6 @@ for ax, folds in zip(axes, ("10", "n"), strict=True):
     figures.errors_by_seconds(ax, table)
     ax.set_title({"10": "ten folds", "n": "leave-one-out"}[folds])
 axes[0].set_ylabel("error of the score (standard errors)")
-figures.shared_legend(fig, axes)
 figures.save(fig, "tree_jackknife")
 
 # %% [markdown]

@@ -35,7 +35,6 @@ from .sequences import (
     hidden_label_errors,
     losses_with_errors,
     seconds_by_model,
-    shared_legend,
 )
 from .style import (
     STYLE,

@@ -62,7 +62,6 @@ def errors_by_price(ax, table, exact_seconds):
         ax.plot(row.seconds, row.loss, ls="none", ms=7, **SCHEMES[name].look)
     colour = RUNGS["exact"].colour
     ax.axvline(exact_seconds, color=colour, ls=":", lw=1, label="refitting each")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15))
     ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel="median error of a score (nats)")
     ax.set_xlim(0.2 * table.seconds.min(), 5.0 * exact_seconds)
     ax.set_ylim(0.3 * table.loss.min(), 3.0 * table.loss.max())
@@ -82,7 +81,6 @@ def predicted_and_exact(ax, table):
     ax.plot([0, top], [0, top], "--", color="black", lw=1)
     ax.set(xlabel="predicted change (standard errors)")
     ax.set_ylabel("change by a refit (standard errors)")
-    ax.legend()
     return ax
 
 
@@ -119,7 +117,6 @@ def search_progress(ax, curves, paid):
         ax.fill_between(price[known], low, high, color=style.colour, alpha=0.15, lw=0)
     ax.set(xlabel="exact cross-validations paid", ylabel="loss above the least (standard errors)")
     ax.set_ylim(-0.2, max(6.0, 1.1 * start))
-    ax.legend()
     return ax
 
 

@@ -57,7 +57,6 @@ def against_bound(ax, k, measured, bound, ylabel):
     ax.plot(k, measured, marker="o", color=TREECV, label="measured")
     ax.plot(k, bound, "--", color=BOUND, label="bound")
     ax.set(xscale="log", xlabel="folds k", ylabel=ylabel)
-    ax.legend()
     return ax
 
 

@@ -44,7 +44,7 @@ def seconds_by_method(ax, table):
     styles = [METHODS[method] for method in table.index]
     for place, (style, row) in enumerate(zip(styles, table.itertuples(), strict=True)):
         times = f"{row.over_acv:,.0f}" if row.over_acv >= 100 else f"{row.over_acv:.3g}"
-        ax.plot(row.seconds, place, **style.look)
+        ax.plot(row.seconds, place, style.marker, color=style.colour)
         ax.annotate(
             f"{times} ×", (row.seconds, place), (8, 0), textcoords="offset points", va="center"
         )

@@ -34,22 +34,6 @@ def seconds_by_model(ax, table, columns):
     return ax
 
 
-def shared_legend(fig, axes, n_used=None):
-    """One legend of all panels below them; panels beyond the first n_used are not drawn."""
-    flat = np.ravel(axes)
-    for ax in flat[n_used:] if n_used else ():
-        ax.set_axis_off()
-    named = {}
-    for ax in flat:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            named.setdefault(label, handle)
-    ncols = int(fig.get_figwidth() / 2.1)  # inches that the longest name takes
-    fig.legend(
-        named.values(), named.keys(), loc="outside lower center", ncols=ncols, markerscale=1.6
-    )
-    return fig
-
-
 def error_against(ax, table, x, column, xlabel, ylabel):
     """A column by epoch and rung against x (by epoch, or a column's name), one line a rung."""
     for method in table.index.unique("rung"):

@@ -141,11 +141,12 @@ TOO_FINE = re.compile(r"(\.\d\d)\d+")  # a hundredth of a point cannot be seen
 
 def save(fig, name, data=None, folder=None):
     """Write `figures/<name>.svg` in `folder`, or the output folder (`$ACVLIB_OUTPUT`), and return
-    the closed `fig`.
+    the closed `fig`, with one legend of all panels below them if no panel has one.
 
     With `data` of provenance "simulated" or "rebuilt" the figure says so on its face. The file is
     written whole or not at all, and is the same byte for byte when the figure is the same.
     """
+    _share_legend(fig)
     width, height = fig.get_size_inches()
     strip = 0.0  # inches below the figure
     if data is not None and data.provenance in ("simulated", "rebuilt"):
@@ -162,6 +163,18 @@ def save(fig, name, data=None, folder=None):
     write(path, OUTLINE.sub(lambda path: TOO_FINE.sub(r"\1", path[0]), drawing.getvalue()))
     plt.close(fig)
     return fig
+
+
+def _share_legend(fig):
+    """Name what the panels show below them, unless it is one thing or a panel names it."""
+    named = {}
+    for ax in fig.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    if len(named) > 1 and not any(ax.get_legend() for ax in fig.axes):
+        ncols = int(fig.get_figwidth() / 2.1)  # inches that the longest name takes
+        style = {"loc": "outside lower center", "ncols": ncols, "markerscale": 1.6}
+        fig.legend(named.values(), named.keys(), **style)
 
 
 def _hold_legends(fig):
