@@ -147,7 +147,7 @@ figures.save(fig, "own_ladder")
 # %% [markdown]
 # ```{figure} figures/own_ladder.svg
 # :name: fig-own-ladder
-# :alt: Four boxes of parameter errors on a logarithmic axis, from no adjustment on the left down to the Newton step on the right.
+# :alt: Four boxes of parameter errors on a logarithmic axis; no adjustment and the jackknife far above the frozen and the Newton step.
 # Error of the parameters of each of the twenty blocks, in standard errors; boxes hold half of the blocks, whiskers {given}`90` %.
 # ```
 #

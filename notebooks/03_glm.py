@@ -467,7 +467,7 @@ figures.save(fig, "glm_norms")
 # ```{figure} figures/glm_norms.svg
 # :name: fig-glm-norms
 # :alt: Marks at half the height of the dashed line of equality, or lower.
-# Mean gradient norms against $\sqrt D$, at all $N$. The statement puts the marks on the dashed line, the nearer the
+# Mean gradient norms against $\sqrt D$, at all $N$, the four laws side by side. The statement puts the marks on the dashed line, the nearer the
 # larger $N$. They lie at half of it or lower, and do not move with $N$. {verdict}`ghosh.prop5`
 # ```
 #

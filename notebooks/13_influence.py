@@ -194,7 +194,7 @@ ax.plot(proofs.k, proofs.ratio, "v", label="simulated, a mark a data set", **loo
 ax.plot(sick.index, sick.ratio, "o", label="breast cancer", **look)
 ax.axhline(1.0, color="black", ls="--", lw=0.8)
 figures.by_size(ax, [*sick.index, *proofs.k.unique()]).set_yscale("linear")
-ax.set(xlabel="rows left out, $k$", ylabel="proved bound over attained change")
+ax.set(xlabel="rows left out, $k$", ylabel="proved over attained")
 figures.save(fig, "any_k")
 
 # %% [markdown]

@@ -115,7 +115,7 @@ def search_progress(ax, curves, paid):
         style = SEARCHES[name]
         ax.plot(price[known], middle, color=style.colour, label=style.label)
         ax.fill_between(price[known], low, high, color=style.colour, alpha=0.15, lw=0)
-    ax.set(xlabel="exact cross-validations paid", ylabel="loss above the least (standard errors)")
+    ax.set(xlabel="exact cross-validations paid", ylabel="loss above the least (SE)")
     ax.set_ylim(-0.2, max(6.0, 1.1 * start))
     return ax
 
@@ -127,6 +127,7 @@ def phases(ax, needed, n):
         style = RUNGS[rung]
         ax.plot(sizes, dims, "s", ms=17, color=style.colour, label=style.label)
     ax.set(xscale="log", yscale="log")
+    plain_ticks(ax.xaxis, ax.yaxis)
     ax.margins(0.08, 0.12)
     ax.set(xlabel="share of the sites left out, k / n", ylabel="parameters a site, d / n")
     ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), markerscale=0.5, title="enough")

@@ -85,7 +85,7 @@ def _agreement(ax, x, values):
     they lie. Newton steps, which may be anywhere, do not set the scale.
     """
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
-    size = {"ms": 1} if len(x) > 3000 else {"ms": 4, "mfc": "none", "mew": 0.7}
+    size = {"ms": 1} if len(x) > 1500 else {"ms": 4, "mfc": "none", "mew": 0.7}
     for method, y in sorted(values.items(), key=lambda pair: pair[0] == "newton_step"):
         if method == "newton_step":
             ax.set_ylim(ax.get_ylim())
@@ -172,9 +172,11 @@ def _share_legend(fig):
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
     if len(named) > 1 and not any(ax.get_legend() for ax in fig.axes):
-        ncols = int(fig.get_figwidth() / 2.1)  # inches that the longest name takes
-        style = {"loc": "outside lower center", "ncols": ncols, "markerscale": 1.6}
-        fig.legend(named.values(), named.keys(), **style)
+        rows = np.ceil(2.1 * len(named) / fig.get_figwidth())  # the longest name takes 2.1 inches
+        style = {"loc": "outside lower center", "ncols": int(np.ceil(len(named) / rows))}
+        legend = fig.legend(named.values(), named.keys(), **style)
+        for line in legend.get_lines():
+            line.set_markersize(max(6.0, line.get_markersize()))
 
 
 def _hold_legends(fig):
