@@ -273,7 +273,7 @@ song_table.drop(columns="folds").rename({0: "n"})
 # ratios below are taken within each repetition, and their median over repetitions is judged.
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(2, 3, figsize=(10, 6))
+fig, axes = figures.subplots(2, 3, figsize=(11, 6))
 figures.running_times(axes[0], frame, "PEGASOS")
 figures.running_times(axes[1], song_frame, f"LSQSGD, {songs.provenance}")
 figures.save(fig, "treecv_time", data=covtype)

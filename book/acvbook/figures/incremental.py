@@ -50,6 +50,8 @@ def _running_time(ax, frame, title):
         ax.plot(mean.index, mean, line, color=colour, linewidth=width, label=name)
         ax.plot(median.index, median, ".", color=colour)
     ax.set(title=title, xlabel="rows n", ylabel="seconds", xscale="log", yscale="log")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_minor_formatter("")
 
 
 def against_bound(ax, k, measured, bound, ylabel):

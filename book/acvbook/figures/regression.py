@@ -30,7 +30,7 @@ def error_differences(ax, ours, authors=None):
             box["boxes"][0].set(facecolor="white", edgecolor=ESTIMATES[name].colour)
     if authors is not None:
         ax.plot([], [], "s", color="#616161", mfc="white", label="the authors'")
-    ax.axhline(0.0, color=ESTIMATES["test"].colour, lw=2, zorder=1, label="right: the test error")
+    ax.axhline(0.0, color=ESTIMATES["test"].colour, lw=2, zorder=1, label="test error")
     ax.set_xticks(range(4), ["training\nerror", "IJ", "Newton\nstep", "exact"])
     return ax
 
