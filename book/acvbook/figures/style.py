@@ -81,16 +81,19 @@ def _check(*results):
 
 
 def _agreement(ax, x, values):
-    """The values of each method against x and the line of agreement; the nearer to it, the higher
-    they lie. Newton steps, which may be anywhere, do not set the scale.
+    """The values of each method against x and the line of agreement: the nearer to it the higher
+    and smaller the marks, so that all are seen. Newton steps, which may be anywhere, do not set the
+    scale.
     """
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
-    size = {"ms": 1} if len(x) > 1500 else {"ms": 4, "mfc": "none", "mew": 0.7}
-    for method, y in sorted(values.items(), key=lambda pair: pair[0] == "newton_step"):
+    heights = sorted(values, key=lambda method: -np.abs(values[method] - x).mean())
+    for method in sorted(values, key="newton_step".__eq__):
         if method == "newton_step":
             ax.set_ylim(ax.get_ylim())
-        height = 2 + 1 / (1 + np.abs(y - x).mean())
-        ax.plot(x, y, ls="", rasterized=True, zorder=height, **size, **RUNGS[method].look)
+        height = heights.index(method)
+        size = {"ms": 1} if len(x) > 1500 else {"ms": 7 - 1.5 * height, "mfc": "none", "mew": 0.7}
+        look = size | RUNGS[method].look | {"ls": "", "rasterized": True}
+        ax.plot(x, values[method], zorder=2 + 0.1 * height, **look)
 
 
 def lines(ax, table, styles=RUNGS, whose=None, **settings):
