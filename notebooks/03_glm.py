@@ -156,7 +156,7 @@ timed.drop(columns="unconverged").map("{:.3g}".format)
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.8))
-scales = {"xscale": "log", "yscale": "log", "ylabel": "seconds"}
+scales = {"xscale": "log", "yscale": "log", "xlabel": "rows N", "ylabel": "seconds"}
 figures.lines(ax, timed[["exact", "ns", "ij"]], figures.ESTIMATES, **scales)
 if authors is not None:
     figures.lines(
@@ -402,7 +402,7 @@ of_ends.sort_index(ascending=False)
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.8))
 figures.rung_errors_against(ax, of_ends.set_index("distance").sort_index())
-ax.set_xlabel("distance of the fit from the optimum, standard errors")
+ax.set_xlabel("distance of the fit from the optimum (standard errors)")
 figures.save(fig, "glm_optimum")
 
 # %% [markdown]

@@ -116,7 +116,7 @@ fig, axes = figures.subplots(2, 4, figsize=(11, 6.4))
 for (top, bottom), (beta, field) in zip(axes.T, fields.items(), strict=True):
     *rungs, _, exact = field.results.values()
     figures.scatter(top, exact, rungs[1]).set_title(f"β = {beta}")
-    figures.differences(bottom, exact, *rungs).locator_params(axis="x", nbins=3)
+    figures.differences(bottom, exact, *rungs)
 figures.plt.setp(axes[:, 1:], ylabel="")
 figures.save(fig, "mrf_scatter", june)
 

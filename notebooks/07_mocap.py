@@ -399,7 +399,6 @@ for ax, (name, start) in zip(
 ):
     *rungs, exact = mocap_fits.future(fits[0][name], start).values()
     figures.scatter(ax, exact, *rungs, of=mocap_fits.first_losses)
-    ax.locator_params(axis="x", nbins=4)
     ax.set_title(f"{name}, D = {fits[0][name].model.n_params:,}")
 figures.save(fig, "mocap_future", data=recording)
 

@@ -37,7 +37,7 @@ def error_differences(ax, ours, authors=None):
 
 def rung_errors_against(ax, table):
     """Errors of parameters of the rungs in SHORT (columns) against the table's index."""
-    ylabel = "error of the parameters, standard errors"
+    ylabel = "parameter error (standard errors)"
     return lines(ax, table.rename(columns=SHORT), xscale="log", yscale="log", ylabel=ylabel)
 
 

@@ -94,6 +94,7 @@ def _agreement(ax, x, values):
         size = {"ms": 1} if len(x) > 1500 else {"ms": 7 - 1.5 * height, "mfc": "none", "mew": 0.7}
         look = size | RUNGS[method].look | {"ls": "", "rasterized": True}
         ax.plot(x, values[method], zorder=2 + 0.1 * height, **look)
+    ax.locator_params("x", nbins=4)
 
 
 def lines(ax, table, styles=RUNGS, whose=None, **settings):
