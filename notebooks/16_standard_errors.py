@@ -61,12 +61,8 @@ for ax, (folds, title) in zip(axes, standard_errors.SCHEMES.items(), strict=True
     for marker, (family, part) in zip("osD", families, strict=True):
         pairs = part.index.get_level_values("pair").map(standard_errors.WORDS)
         for column, (label, colour) in kinds.items():
-            look = {
-                "color": colour,
-                "mfc": "none",
-                "label": f"{family.capitalize()}, {label}",
-            }
-            ax.plot(part[column], pairs, marker, **look)
+            name = f"{family.capitalize()}, {label}"
+            ax.plot(part[column], pairs, marker, color=colour, mfc="none", label=name)
     ax.axvline(0.95, color="black", lw=0.8, ls=":")
     ax.set(title=title, xlabel="share of draws covered")
 figures.save(fig, "standard_errors")
