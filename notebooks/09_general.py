@@ -69,7 +69,7 @@ general.medians(one, SHOWN).round(5)
 model = general.semi_supervised(cpu, rng, gamma_p=1.0, gamma_i=0.1)
 results = general.every_rung(model, rng)
 fig, axes = figures.subplots(1, 2, figsize=(9, 4))
-figures.both_panels(axes, results, RUNGS[:2], "squared error")
+figures.both_panels(axes, results, RUNGS[:2], "squares")
 figures.save(fig, "general_regression", data=cpu)
 
 # %% [markdown]
@@ -451,7 +451,7 @@ pd.Series(siamese.agreement(losses)).to_frame("first split").round(3)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 3, figsize=(11, 3.8))
-figures.both_panels(axes[:2], results, RUNGS[:2], "squared error")
+figures.both_panels(axes[:2], results, RUNGS[:2], "squares")
 figures.pair_differences(axes[2], losses, RUNGS)
 figures.save(fig, "general_faces", data=faces)
 
