@@ -13,7 +13,7 @@ SMALLEST, LARGEST = 1e-4, 1e3  # errors beyond are drawn there
 
 def estimated_errors(ax, table, limit):
     """The larger of a fold's two estimated errors against the larger true one, logarithmic; at the
-    edge and hollow: what lies beyond.
+    edge and grey: what lies beyond.
     """
     places = np.array([np.maximum(table.theta_error, table.loss_error), table.estimate])
     ends = SMALLEST, LARGEST
@@ -23,9 +23,9 @@ def estimated_errors(ax, table, limit):
     style = RUNGS[table.method.iloc[0]]
     seen = np.clip(places, *ends)
     inside = (seen == places).all(axis=0)
-    settings = {"ms": 3, "alpha": 0.5, "color": style.colour, "rasterized": True}
-    ax.plot(*seen[:, inside], style.marker, mec="none", **settings)
-    ax.plot(*seen[:, ~inside], style.marker, mfc="none", mew=0.5, **settings)
+    for rows, colour in ((~inside, "#cccccc"), (inside, style.colour)):
+        look = {"ms": 3, "alpha": 0.5, "color": colour, "mec": "none", "rasterized": True}
+        ax.plot(*seen[:, rows], style.marker, **look)
     ax.set(xscale="log", yscale="log", xlabel="true error (SE, or SD of losses)")
     ax.set_ylabel("estimated error (same units)")
     return ax
