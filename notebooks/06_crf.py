@@ -148,14 +148,14 @@ for row, (name, own) in zip(axes, studies.items()):
         figures.scatter(ax, *shown, of=crf_epochs.probabilities).set(title=f"epoch {epoch}")
     figures.plt.setp(row, xlabel="", ylabel="")
     row[0].set_ylabel(f"{names[name]}\nprobability")
-fig.supxlabel("exact CV, probability of the left-out sentence's labels")
+figures.plt.setp(axes[1], xlabel="exact CV, probability")
 figures.save(fig, "crf_scatter", texts["conll"])
 
 # %% [markdown]
 # ```{figure} figures/crf_scatter.svg
 # :name: fig-crf-scatter
 # :alt: Eight scatter plots near the diagonal, jackknife and baseline alike; the first epoch's points scatter most, the last epoch's lie on the line.
-# Figure 2 of the paper, with WNUT-17 below. One circle a left-out sentence, those of the first set; square: without adjustment. Look at how far the points of
+# Figure 2 of the paper, with WNUT-17 below. One circle a left-out sentence (the probability of its labels), those of the first set; square: without adjustment. Look at how far the points of
 # epoch 1 stray, and how the cloud closes on the diagonal. Doing nothing gives the same picture. {verdict}`ghosh.fig2`
 # ```
 
