@@ -20,7 +20,7 @@ seed = 0
 import autograd.numpy as np
 import jax
 import jax.numpy as jnp
-from acvbook import ledger
+from acvbook import figures, ledger
 from acvbook.studies import ladders
 
 import acvlib as acv
@@ -139,6 +139,18 @@ rungs = acv.ladder(fit, folds)
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
 
 # %% [markdown]
+# %% tags=["remove-output"]
+fig, ax = figures.subplots(figsize=(6.5, 3.4))
+figures.error_ladder(ax, dict(ladders.theta_table(rungs)))
+figures.save(fig, "own_ladder")
+
+# %% [markdown]
+# ```{figure} figures/own_ladder.svg
+# :name: fig-own-ladder
+# :alt: Four boxes of parameter errors on a logarithmic axis; no adjustment and the jackknife far above the frozen and the Newton step.
+# Error of the parameters of each of the twenty blocks, in standard errors; boxes hold half of the blocks, whiskers {given}`90` %.
+# ```
+#
 # The losses differ by a small part of their standard error (*SE*), even that of the bottom row, which did nothing. Read the column
 # *parameter error (SE)*: the median distance of a fold's parameters from the exact refit's, in standard errors. Every rung should
 # beat the bottom row; if one does not, do not use it. One series is one draw, so here are medians over several, with folds anew:

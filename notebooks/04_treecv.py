@@ -225,8 +225,9 @@ figures.save(fig, "treecv_spread", data=covtype)
 # :name: fig-treecv-spread
 # :alt: Standard deviation of the cross-validation estimate against the number of folds, for four variants.
 #
-# Spread of the estimate over random orders of the data, PEGASOS on Covertype; faint crosses: the paper's Table 2. Look for the one line
-# that does not fall: standard cross-validation in fixed order, whose models saw nearly the same sequence. {verdict}`joulani.tab2`
+# Spread of the estimate over random orders of the data, PEGASOS on Covertype; crosses: the paper's Table 2. Look
+# for the one line that does not fall: standard cross-validation in fixed order, whose models saw nearly the same sequence.
+# {verdict}`joulani.tab2`
 # ```
 #
 # The {given}`14` means of the paper's table are met: the worst is {value}`joulani.tab2.level.pegasos | .1f` standard errors away from
@@ -268,11 +269,10 @@ song_table.drop(columns="folds").rename({0: "n"})
 # ratios below are taken within each repetition, and their median over repetitions is judged.
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(2, 3, figsize=(10, 6))
+fig, axes = figures.subplots(2, 3, figsize=(11, 6))
 figures.running_times(axes[0], frame, "PEGASOS")
-figures.running_times(axes[1], song_frame, "LSQSGD, simulated")
-figures.shared_legend(fig, axes)
-figures.save(fig, "treecv_time", data=songs)
+figures.running_times(axes[1], song_frame, f"LSQSGD, {songs.provenance}")
+figures.save(fig, "treecv_time", data=covtype)
 
 # %% [markdown]
 # ```{figure} figures/treecv_time.svg
@@ -281,7 +281,7 @@ figures.save(fig, "treecv_time", data=songs)
 #
 # Running time against the number of rows; lines: means over repetitions, dots: medians. Top: PEGASOS on Covertype;
 # bottom: least squares by SGD on simulated songs. Left and middle: 5, 10 and 100 folds in fixed and in random order;
-# right: leave one out, on log scales, the standard method for up to 10,000 rows. {verdict}`joulani.fig2`
+# right: leave-one-out, the standard method for up to 10,000 rows. {verdict}`joulani.fig2`
 # ```
 
 # %% tags=["hide-input"]
@@ -399,14 +399,13 @@ for name, table in drawn.items():
 titles = {
     "pegasos": "PEGASOS, λ = 1e-6",
     "pegasos_strong": "PEGASOS, λ = 0.01",
-    "lsqsgd": "LSQSGD, simulated songs",
+    "lsqsgd": f"LSQSGD, {songs.provenance} songs",
     "k_means": "K-means",
 }
 fig, axes = figures.subplots(2, 2, figsize=(9, 6.4))
 for ax, (name, title) in zip(axes.flat, titles.items()):
     figures.stability(ax, drawn[name], bound[name], title)
-figures.shared_legend(fig, axes)
-figures.save(fig, "treecv_stability", data=songs)
+figures.save(fig, "treecv_stability", data=covtype)
 
 # %% [markdown]
 # ```{figure} figures/treecv_stability.svg

@@ -116,9 +116,8 @@ fig, axes = figures.subplots(2, 4, figsize=(11, 6.4))
 for (top, bottom), (beta, field) in zip(axes.T, fields.items(), strict=True):
     *rungs, _, exact = field.results.values()
     figures.scatter(top, exact, rungs[1]).set_title(f"β = {beta}")
-    figures.differences(bottom, exact, *rungs).locator_params(axis="x", nbins=3)
+    figures.differences(bottom, exact, *rungs)
 figures.plt.setp(axes[:, 1:], ylabel="")
-figures.shared_legend(fig, axes)
 figures.save(fig, "mrf_scatter", june)
 
 # %% [markdown]
@@ -272,14 +271,14 @@ chosen.idxmin().rename("β chosen").to_frame().T
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.6))
-figures.losses_against(ax, chosen).legend()
+figures.losses_against(ax, chosen)
 figures.save(fig, "mrf_choice", june)
 
 # %% [markdown]
 # ```{figure} figures/mrf_choice.svg
 # :name: fig-mrf-choice
 # :alt: Curves of mean loss against coupling that fall, reach a minimum and rise; the jackknife lies on the exact refit, no adjustment a little below, with its minimum at the same coupling.
-# Mean held-out loss against the coupling; an open mark is at the minimum of each rung. The thick band is the exact refit. β = 0 is a
+# Mean held-out loss against the coupling; an open mark is at the minimum of each rung. Dashed: the exact refit, over the IJ's line. β = 0 is a
 # plain mixture, which ignores the map. {verdict}`ghosh.fig3.choice` {verdict}`ghosh.fig3.gain`
 # ```
 #
@@ -325,17 +324,17 @@ for name, data in (("may", may), ("toy", toy)):
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.6))
-for ax, name in zip(axes, ("may", "toy"), strict=True):
+titles = {"may": "May 2016", "toy": "The authors' areas"}
+for ax, (name, title) in zip(axes, titles.items(), strict=True):
     *rungs, _, exact = others[name][0.4].results.values()
-    figures.differences(ax, exact, *rungs).set_title(f"{name}, β = 0.4")
-axes[0].legend(markerscale=2, fontsize="small")
+    figures.differences(ax, exact, *rungs).set_title(f"{title}, β = 0.4")
 figures.save(fig, "mrf_others", may)
 
 # %% [markdown]
 # ```{figure} figures/mrf_others.svg
 # :name: fig-mrf-others
-# :alt: Two panels of differences from the baseline near the diagonal; those of the small graph are larger, and the jackknife falls short of the largest.
-# Differences from the baseline as in {numref}`fig-mrf-scatter`, for May 2016 and for the authors' {given}`21` areas.
+# :alt: Two panels of changes from doing nothing near the diagonal; those of the small graph are larger, and the jackknife falls short of the largest.
+# Changes from doing nothing as in {numref}`fig-mrf-scatter`, for May 2016 and for the authors' {given}`21` areas.
 # {verdict}`ghosh.fig3.may.theta` {verdict}`ghosh.fig3.toy.theta` {verdict}`beyond.moves`
 # ```
 #

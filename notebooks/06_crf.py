@@ -141,19 +141,19 @@ firsts = {
 fig, axes = figures.subplots(2, 4, figsize=(10, 5.4), sharex=True, sharey=True)
 for row, (name, own) in zip(axes, studies.items()):
     for ax, (epoch, results) in zip(row, firsts[name].items()):
-        pair = ladders.part(own.reference, own.draws[0]), results[ij]
-        figures.scatter(ax, *pair, of=crf_epochs.probabilities).set(title=f"epoch {epoch}")
+        shown = ladders.part(own.reference, own.draws[0]), results[ij], results[none]
+        figures.scatter(ax, *shown, of=crf_epochs.probabilities).set(title=f"epoch {epoch}")
     figures.plt.setp(row, xlabel="", ylabel="")
-    row[0].set_ylabel(f"{names[name]}\nIJ")
-fig.supxlabel("exact CV, probability of the left-out sentence's labels")
+    row[0].set_ylabel(f"{names[name]}\nprobability")
+figures.plt.setp(axes[1], xlabel="exact CV, probability")
 figures.save(fig, "crf_scatter", texts["conll"])
 
 # %% [markdown]
 # ```{figure} figures/crf_scatter.svg
 # :name: fig-crf-scatter
-# :alt: Eight scatter plots near the diagonal; the first epoch's points scatter most, the last epoch's lie on the line.
-# Figure 2 of the paper, with WNUT-17 below. One point a left-out sentence, those of the first set. Look at how far the points of
-# epoch 1 stray, and how the cloud closes on the diagonal. Doing nothing gives the same picture (table below). {verdict}`ghosh.fig2`
+# :alt: Eight scatter plots near the diagonal, jackknife and baseline alike; the first epoch's points scatter most, the last epoch's lie on the line.
+# Figure 2 of the paper, with WNUT-17 below. One circle a left-out sentence (the probability of its labels), those of the first set; square: without adjustment. Look at how far the points of
+# epoch 1 stray, and how the cloud closes on the diagonal. Doing nothing gives the same picture. {verdict}`ghosh.fig2`
 # ```
 
 # %%
@@ -282,7 +282,6 @@ for ax, x, xlabel in zip(axes, (study.iterate_seconds, "grad_norm"), xlabels):
     figures.error_against(ax, middle, x, "mean_error", xlabel, "mean |error| of p")
 axes[0].set_xscale("linear")
 axes[1].set_ylabel("")
-axes[1].legend()
 figures.save(fig, "crf_errors", texts["conll"])
 
 # %% [markdown]
@@ -337,8 +336,8 @@ for name, tables in decays.items():
 # $g$ of $J$ and of the inverse Hessian; $\lambda_{\min}$ is the least curvature. We take the smallest constants that the proof can
 # live with, those on the way from $\hat\theta$ to $\theta^{(s)}$. (For a fold of several sites $L_g$ must be that of their sum; as
 # printed, a factor $|o|$ is missing.) The statement holds in any linear coordinates; we give two, the parameters as they are and
-# standard errors (*se*). The traffic model, fitted by L-BFGS, is treated in the same way. *error* is the IJ's, *none error* that
-# of doing nothing. Medians over draws, of sentences here and of ten blocks there:
+# standard errors (*se*). The traffic model, fitted by L-BFGS, is treated in the same way. *error* is the IJ's, *error of no
+# adjustment* that of doing nothing. Medians over draws, of sentences here and of ten blocks there:
 
 # %% tags=["hide-input"]
 bounds = {
@@ -374,16 +373,15 @@ bounds["traffic"][shown].groupby("iterate").median()
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
 for ax, name in zip(axes, bounds):
     middle = bounds[name].groupby("iterate").median()
-    figures.bound_along(ax, middle).set_title(names.get(name, "traffic"))
-axes[0].legend()
+    figures.bound_along(ax, middle).set_title(names.get(name, "Traffic"))
 figures.save(fig, "crf_bound", texts["conll"])
 
 # %% [markdown]
 # ```{figure} figures/crf_bound.svg
 # :name: fig-crf-bound
-# :alt: Two panels; the error lies below both bounds, far below them away from the optimum; the bound in standard errors is the lower one.
-# Proposition 2 at iterates of the optimiser: the IJ's error of the mean held-out loss, and its bound in two coordinate
-# systems, medians over draws. Look at the distance between error and bounds, and at which bound is the lower. Traffic is one series
+# :alt: Two panels; both errors lie below both bounds, far below them away from the optimum; the bound in standard errors is the lower one.
+# Proposition 2 at iterates of the optimiser: errors of the mean held-out loss, of the IJ and of doing nothing, and the IJ's
+# bound in two coordinate systems, medians over draws. Look at the distance between error and bounds, and at which bound is the lower. Traffic is one series
 # (Proposition 2), the sentences are many (Proposition 4). {verdict}`ghosh.prop2` {verdict}`ghosh.prop4`
 # ```
 #
@@ -471,7 +469,6 @@ fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
 for ax, name in zip(axes, names):
     errors = hidden_labels.table(singles[name])
     figures.hidden_label_errors(ax, errors, [none, "linear", ij]).set_title(names[name])
-axes[0].legend()
 figures.save(fig, "crf_hidden", texts["conll"])
 
 # %% [markdown]

@@ -25,7 +25,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from acvbook import datasets, figures, ledger
+from acvbook import datasets, figures, ledger, tables
 from acvbook.studies import mocap_fits, mocap_orders
 from acvbook.studies.ladders import seconds
 from acvbook.studies.records import record_harder, record_setting
@@ -86,7 +86,7 @@ for ax, (name, result) in zip(axes.flat, studied.items(), strict=False):
     *rungs, exact = result.rungs.values()
     figures.scatter(ax, exact, *rungs, of=lambda result: result.fold_totals)
     ax.set_title(f"{name}, D = {result.fitted.model.n_params:,}")
-figures.shared_legend(fig, axes, len(studied))
+figures.plt.setp(axes.flat[len(studied) :], visible=False)
 figures.save(fig, "mocap_scatter", data=data)
 
 # %% [markdown]
@@ -166,18 +166,25 @@ ledger.record_table("beyond.ladder.mocap", beats, slow, names=names)
 # better than AR(0) and than higher orders, and that NAR(1) does about as well as AR(1).
 
 # %% tags=["remove-output"]
-columns = ["no_adjustment", "infinitesimal_jackknife", "newton_step", "exact", "test"]
-fig, ax = figures.subplots(figsize=(8, 3.8))
-figures.losses_with_errors(ax, losses, columns, "emission")
-figures.shared_legend(fig, ax)
+columns = [none, ij, "newton_step", "exact", "test"]
+steady = [column for column in columns if column != "newton_step"]
+fig, (left, right) = figures.subplots(1, 2, figsize=(10, 3.8))
+errors = losses.filter(like="se_").rename(columns=lambda name: name.removeprefix("se_"))
+figures.losses_with_errors(left, losses, errors, steady)
+left.set_ylabel("loss of a recording (nats)")
+above = losses[steady] - losses.loc["AR(1)", steady]
+paired = above / one_split.over_ar1.unstack("rung")[steady]
+others = [name for name in losses.index if name not in ("AR(0)", "AR(1)")]
+figures.losses_with_errors(right, above.loc[others], paired.loc[others], steady)
+right.set_ylabel("loss above AR(1)'s (nats)")
 figures.save(fig, "mocap_losses", data=data)
 
 # %% [markdown]
 # ```{figure} figures/mocap_losses.svg
 # :name: fig-mocap-losses
-# :alt: For each model five marks with bars, nearly level within each model but for the Newton step of NAR(1); AR(0) is far above the others.
-# Mean loss of a left-out recording, two standard errors. Lower is better. From AR(1) on the bars overlap: the table of paired
-# differences below tells these models apart. A mean of Newton steps may be beyond the edge. {verdict}`ghosh.fig6.same_choice`
+# :alt: Left, for each model four marks with wide bars, nearly level within each model, AR(0) far above the others. Right, differences from AR(1) with narrower bars.
+# Left: mean loss of a left-out recording, two standard errors. Lower is better; from AR(1) on the bars overlap. Right: the same less
+# AR(1)'s, with two standard errors of the paired difference, without AR(0). Newton steps are in the table above. {verdict}`ghosh.fig6.same_choice`
 # {verdict}`ghosh.fig6.ar0_over_ar1` {verdict}`ghosh.fig6.ar2_over_ar1` {verdict}`ghosh.fig6.nar1_over_ar1`
 # ```
 
@@ -274,13 +281,13 @@ if paper:
 costs = mocap_orders.costs(studied).astype(float)
 columns = ["gradient", none, ij, "newton_step", "exact"]
 fig, ax = figures.subplots(figsize=(8, 3.6))
-figures.shared_legend(fig, figures.seconds_by_model(ax, costs, columns))
+figures.seconds_by_model(ax, costs, columns)
 figures.save(fig, "mocap_seconds", data=data)
 
 # %% [markdown]
 # ```{figure} figures/mocap_seconds.svg
 # :name: fig-mocap-seconds
-# :alt: Five dotted lines of marks over the models on a logarithmic axis; exact refits of all folds are the highest.
+# :alt: Five rows of marks over the models on a logarithmic axis, dotted lines along the orders; exact refits of all folds are the highest.
 # Seconds for all folds, after the fit, and of one evaluation of $\ln p$ with its gradient (*gradient*). {verdict}`ghosh.fig6.speedup`
 # {verdict}`ghosh.fig6.ns_matrices`
 # ```
@@ -340,8 +347,7 @@ table.drop("exact", level="rung").round(3)
 fig, axes = figures.subplots(2, 3, figsize=(9, 5.8))
 for ax, ((scheme, percent), results) in zip(axes.flat, within.items(), strict=True):
     *rungs, exact = results.values()
-    figures.scatter(ax, exact, *rungs).set_title(f"{scheme}, {percent} %")
-figures.shared_legend(fig, axes)
+    figures.scatter(ax, exact, *rungs).set_title(f"{tables.words(scheme)}, {percent} %")
 figures.save(fig, "mocap_within", data=recording)
 
 # %% [markdown]
@@ -393,9 +399,7 @@ for ax, (name, start) in zip(
 ):
     *rungs, exact = mocap_fits.future(fits[0][name], start).values()
     figures.scatter(ax, exact, *rungs, of=mocap_fits.first_losses)
-    ax.locator_params(axis="x", nbins=4)
     ax.set_title(f"{name}, D = {fits[0][name].model.n_params:,}")
-figures.shared_legend(fig, axes)
 figures.save(fig, "mocap_future", data=recording)
 
 # %% [markdown]

@@ -98,9 +98,8 @@ shown = ["train", "ij", "exact", "cold", "test"]
 for ax, k in zip(axes, (1, 2, 3), strict=True):
     theirs = authors and published.xs(k, level=1).rename(columns={"exact": "cold"})
     figures.by_df(ax, table.xs(k, level=1)[shown], theirs)
-    ax.set_title(f"{k} left out")
+    ax.set_title(f"{k} time{'s' * (k > 1)} left out")
 axes[0].set_ylabel("mean absolute error (log2 units)")
-fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 figures.save(fig, "genomics_errors", data=data)
 
 # %% [markdown]
@@ -237,7 +236,7 @@ changes.agg(["mean", "std"]).round(4)
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6.5, 3.6))
 theirs = authors and published.xs(1, level=1).diff().dropna()
-figures.changes(ax, changes, theirs).legend()
+figures.changes(ax, changes, theirs)
 ax.set_ylabel("change of error (log2 units)")
 figures.save(fig, "genomics_rebuilt", data=data)
 
@@ -284,10 +283,9 @@ fig, axes = figures.subplots(1, 3, figsize=(10, 3.6), sharey=True)
 for ax, k in zip(axes, (1, 2, 3), strict=True):
     theirs = authors and authors.genomics_seconds.xs(k, level=1)
     figures.by_df(ax, seconds.xs(k, level=1)[["ij", "exact"]], theirs).set(
-        yscale="log", title=f"{k} left out"
+        yscale="log", title=f"{k} time{'s' * (k > 1)} left out"
     )
 axes[0].set_ylabel("seconds")
-fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
 figures.save(fig, "genomics_seconds", data=data)
 
 # %% [markdown]

@@ -68,8 +68,7 @@ general.medians(one, SHOWN).round(5)
 model = general.semi_supervised(cpu, rng, gamma_p=1.0, gamma_i=0.1)
 results = general.every_rung(model, rng)
 fig, axes = figures.subplots(1, 2, figsize=(9, 4))
-figures.both_panels(axes, results, RUNGS[:2])
-axes[0].legend(markerscale=3)
+figures.both_panels(axes, results, RUNGS[:2], "squares")
 figures.save(fig, "general_regression", data=cpu)
 
 # %% [markdown]
@@ -123,7 +122,6 @@ model = general.semi_supervised(web, rng, gamma_p=0.1, gamma_i=0.1)
 results = general.every_rung(model, rng)
 fig, axes = figures.subplots(1, 2, figsize=(9, 4))
 figures.both_panels(axes, results, RUNGS[:2])
-axes[0].legend(markerscale=3)
 figures.save(fig, "general_classification", data=web)
 
 # %% [markdown]
@@ -284,7 +282,6 @@ for (above, below), kind in zip(axes.T, large, strict=True):
     figures.lines_by_size(above, size_table).set_title(kind.replace("_", "-"))
     figures.lines_by_size(below, count_table)
 figures.plt.setp(axes[:, 0], ylabel="error of the mean loss")
-figures.shared_legend(fig, axes)
 figures.save(fig, "general_rates")
 
 # %% [markdown]
@@ -449,9 +446,8 @@ pd.Series(siamese.agreement(losses)).to_frame("first split").round(3)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 3, figsize=(11, 3.8))
-figures.both_panels(axes[:2], results, RUNGS[:2])
-axes[0].legend(markerscale=3)
-figures.pair_differences(axes[2], losses, RUNGS).legend(markerscale=3)
+figures.both_panels(axes[:2], results, RUNGS[:2], "squares")
+figures.pair_differences(axes[2], losses, RUNGS)
 figures.save(fig, "general_faces", data=faces)
 
 # %% [markdown]

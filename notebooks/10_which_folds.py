@@ -106,7 +106,7 @@ figures.save(fig, "self_check")
 # :name: fig-self-check
 # :alt: Two panels of dots along a dashed diagonal over many decades; bands of dots lie above it; the quarter of missed folds is nearly empty.
 # The larger of a fold's two estimated errors (parameters in standard errors, loss in standard deviations of the fold losses)
-# against the larger true one, each cut off at $10^{-4}$ and $10^3$. Look at the quarters that the dotted limits cut off: dots
+# against the larger true one, each cut off at $10^{-4}$ and $10^3$, where marks are grey. Look at the quarters that the dotted limits cut off: dots
 # below on the right were missed, dots above on the left marked for nothing. The bands above the diagonal are proved bounds,
 # which needed no gradient. {verdict}`beyond.check`
 # ```

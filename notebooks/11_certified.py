@@ -101,7 +101,7 @@ print(certificate, sharp, sep="\n")
 # %% tags=["hide-input", "remove-output"]
 seen = certified.both(model, folds)
 fig, ax = figures.subplots(figsize=(5.5, 4.2))
-figures.bound_and_true(ax, seen).legend(fontsize=9)
+figures.bound_and_true(ax, seen)
 figures.save(fig, "certified_true")
 
 # %% [markdown]

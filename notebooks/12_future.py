@@ -73,7 +73,7 @@ table = future.summary(errors, schemes, exact)
 table.round(5)
 
 # %% tags=["remove-output"]
-fig, ax = figures.subplots(figsize=(5.5, 5.4))
+fig, ax = figures.subplots(figsize=(7.5, 4.6))
 figures.errors_by_price(ax, table, exact.seconds)
 figures.save(fig, "future", data)
 

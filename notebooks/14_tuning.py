@@ -71,7 +71,9 @@ forest.groupby("search", sort=False).median().round(2)
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.8))
-figures.search_progress(ax, tuning.progress(tried, 60))
+paid = {name: max(len(f[name].losses) for f, _ in tried) for name in tuning.METHODS}
+paid["tune"] *= tuning.EACH
+figures.search_progress(ax, tuning.progress(tried, 60), paid)
 figures.save(fig, "tuning", cells)
 
 # %% [markdown]
@@ -79,6 +81,7 @@ figures.save(fig, "tuning", cells)
 # :name: fig-tuning
 # :alt: Four falling lines with bands against the price; tune's begins late, passes the others after a few evaluations and ends lowest.
 # The least loss that each search has found so far, above the least of all, by price (grids in random order): median and middle half.
+# Dotted: the start, which does nothing.
 # {verdict}`beyond.tune.forest.random`
 # ```
 

@@ -52,13 +52,12 @@ fig, axes = figures.subplots(1, 2, figsize=(10, 4))
 difficulty = states.by_separation(found)
 for ax, value in zip(axes, ("recovery", "regret"), strict=True):
     figures.by_difficulty(ax, difficulty, value)
-figures.shared_legend(fig, axes)
 figures.save(fig, "states")
 
 # %% [markdown]
 # ```{figure} figures/states.svg
 # :name: fig-states
-# :alt: Two panels, recovery and regret of seven criteria against the distance of states; where states are close AIC does best and ICL worst.
+# :alt: Two panels, recovery and regret of seven criteria and of the training likelihood, which hardly ever finds the number, against the distance of states.
 # How often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its {given}`95` % interval. *CV of
 # sequences* is of the models with ten sequences. Look at the left, where states are close. {verdict}`beyond.states.near.within`
 # ```

@@ -54,14 +54,15 @@ found = shares.set_axis(shares.index.map(".".join))
 ledger.record_table("beyond.se", found.dse, nothing=found.dse_paired, draws=n_draws)
 
 # %% tags=["hide-input", "remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(10, 3.5), sharey=True)
+fig, axes = figures.subplots(1, 2, figsize=(10, 3.8), sharex=True, sharey=True)
+kinds = {"dse_paired": ("pairs alone", "#999999"), "dse": ("what fits share", "#2e7d32")}
 for ax, (folds, title) in zip(axes, standard_errors.SCHEMES.items(), strict=True):
-    part = shares.xs(folds, level="folds")
-    for marker, (column, colour) in zip(
-        "xo", {"dse_paired": "#999999", "dse": "#2e7d32"}.items()
-    ):
-        words = part.index.get_level_values("pair").map(standard_errors.WORDS)
-        ax.plot(part[column], words, marker, color=colour)
+    families = shares.xs(folds, level="folds").groupby("family", sort=False)
+    for marker, (family, part) in zip("osD", families, strict=True):
+        pairs = part.index.get_level_values("pair").map(standard_errors.WORDS)
+        for column, (label, colour) in kinds.items():
+            name = f"{family.capitalize()}, {label}"
+            ax.plot(part[column], pairs, marker, color=colour, mfc="none", label=name)
     ax.axvline(0.95, color="black", lw=0.8, ls=":")
     ax.set(title=title, xlabel="share of draws covered")
 figures.save(fig, "standard_errors")
@@ -69,9 +70,9 @@ figures.save(fig, "standard_errors")
 # %% [markdown]
 # ```{figure} figures/standard_errors.svg
 # :name: fig-standard-errors
-# :alt: Two panels, four pairs of models each: crosses far left of a dotted line at 95 per cent but for the ridge, dots near it or to its right.
-# Coverage of intervals of {given}`95` % (dotted) for the difference of two models: from pairs of losses alone (crosses), and with what both fits
-# share (dots); a mark each for logistic, Gaussian and Poisson. In the lower rows the models are closer: pairs of losses know less. {verdict}`beyond.se`
+# :alt: Two panels, four pairs of models each: grey marks far left of a dotted line at 95 per cent but for the ridge, green ones near it or to its right.
+# Coverage of intervals of {given}`95` % (dotted) for the difference of two models: from pairs of losses alone (grey), and with what both fits
+# share (green). In the lower rows the models are closer: pairs of losses know less. {verdict}`beyond.se`
 # ```
 #
 # One column of noise more, leave-one-out of a logistic regression: pairs alone cover

@@ -56,7 +56,7 @@ figures.save(fig, "phases")
 # ```{figure} figures/phases.svg
 # :name: fig-phases
 # :alt: Squares over two logarithmic axes: few parameters take a jackknife or, of larger folds, a frozen step; many a Newton step, upper right a refit.
-# The cheapest rung that is enough, $N$ = {given}`400` rows, median of data sets. Find your regression by its two ratios. {verdict}`beyond.phase`
+# The cheapest rung that is enough, $n$ = {given}`400` rows, median of data sets. Find your regression by its two ratios. {verdict}`beyond.phase`
 # ```
 
 # %% tags=["remove-cell"]
@@ -103,16 +103,16 @@ medians.unstack("n")
 fig, axes = figures.subplots(1, 2, figsize=(9.5, 4), sharey=True)
 for ax, folds in zip(axes, ("10", "n"), strict=True):
     table = medians.loc[folds].reset_index()
-    figures.errors_by_seconds(ax, table[table.way != "training loss"])
-    ax.set(title=f"{folds} folds")
-axes[0].legend()
+    figures.errors_by_seconds(ax, table)
+    ax.set_title({"10": "ten folds", "n": "leave-one-out"}[folds])
+axes[0].set_ylabel("error of the score (standard errors)")
 figures.save(fig, "tree_jackknife")
 
 # %% [markdown]
 # ```{figure} figures/tree_jackknife.svg
 # :name: fig-tree-jackknife
-# :alt: Two panels: the jackknife's line falls steeply as data grow, and lowest at right; TreeCV's lines are nearly flat, lower for fewer epochs.
-# Error of the score against time, a dot for each number of rows; left ten folds, right leave-one-out.
+# :alt: Two panels with grey levels of doing nothing: the jackknife's line falls steeply as data grow, and lowest at right; TreeCV's lines are nearly flat, lower for fewer epochs.
+# Error of the score against time, a dot for each number of rows; dotted, doing nothing, a level for each.
 # {verdict}`beyond.tree_ij.error`
 # ```
 

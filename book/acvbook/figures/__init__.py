@@ -16,7 +16,7 @@ from .beyond import (
     predicted_and_exact,
     search_progress,
 )
-from .incremental import against_bound, cv_spread, running_time, running_times, stability
+from .incremental import against_bound, cv_spread, running_times, stability
 from .maps import METHODS, areas, losses_against, seconds_by_method
 from .regression import (
     ESTIMATES,
@@ -35,15 +35,16 @@ from .sequences import (
     hidden_label_errors,
     losses_with_errors,
     seconds_by_model,
-    shared_legend,
 )
 from .style import (
     STYLE,
     both_panels,
+    by_size,
     differences,
     lines,
     lines_by_size,
     pair_differences,
+    plain_ticks,
     plt,
     save,
     scatter,

@@ -1,11 +1,10 @@
 """TreeCV and standard cross-validation: spread, running time, bounds."""
 
 import numpy as np
-from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from acvlib.plots import RUNGS
 
-from .style import COLOURS
+from .style import COLOURS, plain_ticks
 
 TREECV, STANDARD = RUNGS["treecv"].colour, RUNGS["exact"].colour
 TRAINING, BOUND = RUNGS["no_adjustment"].colour, COLOURS[0]
@@ -18,23 +17,17 @@ _VARIANTS = {
 
 
 def cv_spread(ax, table, published=None):
-    """Standard deviation of the CV estimate against folds; faint crosses: as published."""
+    """Standard deviation of the CV estimate against folds; crosses: as published."""
     for variant, (colour, line, label) in _VARIANTS.items():
         ours = table.loc[variant].sort_values("folds")
         ax.plot(ours["folds"], ours["sd"], line, color=colour, marker="o", label=label)
         if published is not None:
             theirs = published.loc[variant].sort_values("folds")
-            ax.plot(
-                theirs["folds"],
-                theirs["sd"],
-                line,
-                color=colour,
-                marker="x",
-                alpha=0.35,
-                linewidth=0.8,
-            )
-    ax.set(xscale="log", yscale="log", xlabel="folds", ylabel="sd of the estimate × 100")
-    ax.legend()
+            ax.plot(theirs["folds"], theirs["sd"], "x", color=colour, ms=8)
+    if published is not None:
+        ax.plot([], [], "x", color="#616161", ms=8, label="the paper's")
+    ax.set(xscale="log", yscale="log", xlabel="folds", ylabel="SD of the estimate × 100")
+    plain_ticks(ax.yaxis)
     return ax
 
 
@@ -42,16 +35,12 @@ def running_times(axes, frame, name):
     """Three panels of `treecv.repeat`: fixed order, random order, leave one out."""
     folds = frame[frame["k"] > 0]
     for ax, order in zip(axes, ("fixed", "randomized"), strict=False):
-        running_time(ax, folds[folds["order"] == order], f"{name}, {order}")
-        ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.xaxis.set_major_formatter(EngFormatter(sep=""))
-    running_time(axes[2], frame[frame["k"] == 0], f"{name}, each row").set(
-        xscale="log", yscale="log"
-    )
+        _running_time(ax, folds[folds["order"] == order], f"{name}, {order}")
+    _running_time(axes[2], frame[frame["k"] == 0], f"{name}, leave-one-out")
     return axes
 
 
-def running_time(ax, frame, title):
+def _running_time(ax, frame, title):
     """Mean seconds against n, one line for each method, order and k; dots: medians."""
     for (method, order, k), part in frame.groupby(["method", "order", "k"]):
         colour, line, label = _VARIANTS[method, order]
@@ -60,8 +49,9 @@ def running_time(ax, frame, title):
         width = {5: 0.8, 10: 1.3, 100: 2.0}.get(k, 1.3)
         ax.plot(mean.index, mean, line, color=colour, linewidth=width, label=name)
         ax.plot(median.index, median, ".", color=colour)
-    ax.set(title=title, xlabel="rows n", ylabel="seconds")
-    return ax
+    ax.set(title=title, xlabel="rows n", ylabel="seconds", xscale="log", yscale="log")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_minor_formatter("")
 
 
 def against_bound(ax, k, measured, bound, ylabel):
@@ -69,7 +59,6 @@ def against_bound(ax, k, measured, bound, ylabel):
     ax.plot(k, measured, marker="o", color=TREECV, label="measured")
     ax.plot(k, bound, "--", color=BOUND, label="bound")
     ax.set(xscale="log", xlabel="folds k", ylabel=ylabel)
-    ax.legend()
     return ax
 
 
@@ -90,5 +79,6 @@ def stability(ax, drawn, bound, title):
     ax.plot(bound.index, bound["sure"], "--", color=BOUND, label="bound, Theorem 1")
     ax.plot(bound.index, bound["expected"], ":", color=BOUND, label="bound, Theorem 2")
     ax.set(title=title, xlabel="rows n", xscale="log", yscale="log")
+    ax.set_ylabel("distance from CV (loss)")
     ax.xaxis.set_minor_formatter("")
     return ax

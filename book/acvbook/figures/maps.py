@@ -15,23 +15,21 @@ METHODS = RUNGS | {
 }
 
 
-def areas(ax, data, values, label, cmap="viridis", **limits):
+def areas(ax, data, values, label, cmap="viridis", extend="neither", **limits):
     """The areas of a `datasets.Areas` coloured by values (n,), grey where nan; `limits`: vmin,
-    vmax of the colours.
+    vmax of the colours; extend: at which ends there are values beyond.
     """
     values = np.ma.masked_invalid(np.asarray(values, float))
-    style = {
-        "edgecolors": "white",
-        "linewidths": 0.2,
-        "cmap": colormaps[cmap].with_extremes(bad="#d9d9d9"),
-    }
+    style = {"edgecolors": "white", "linewidths": 0.2}
+    style["cmap"] = colormaps[cmap].with_extremes(bad="#d9d9d9")
     shapes = PathCollection([outline(rings) for rings in data.outlines], array=values, **style)
     shapes.set_clim(limits.get("vmin"), limits.get("vmax"))
     ax.add_collection(shapes)
     ax.set_aspect(data.aspect)
     ax.autoscale_view()
     ax.set_axis_off()
-    ax.figure.colorbar(shapes, ax=ax, label=label, shrink=0.7, location="top", pad=0.02)
+    place = {"shrink": 0.7, "location": "top", "pad": 0.02, "extend": extend}
+    ax.figure.colorbar(shapes, ax=ax, label=label, **place)
     return ax
 
 
@@ -46,7 +44,7 @@ def seconds_by_method(ax, table):
     styles = [METHODS[method] for method in table.index]
     for place, (style, row) in enumerate(zip(styles, table.itertuples(), strict=True)):
         times = f"{row.over_acv:,.0f}" if row.over_acv >= 100 else f"{row.over_acv:.3g}"
-        ax.plot(row.seconds, place, **style.look)
+        ax.plot(row.seconds, place, style.marker, color=style.colour)
         ax.annotate(
             f"{times} ×", (row.seconds, place), (8, 0), textcoords="offset points", va="center"
         )
@@ -61,8 +59,8 @@ def losses_against(ax, table, xlabel="paper's coupling β"):
     """One line a rung (column) of mean losses, its minimum ringed."""
     for method in table:
         style = METHODS[method]
-        width = {"lw": 3.0, "alpha": 0.35} if method == "exact" else {"lw": 1.2}
-        ax.plot(table.index, table[method], "-", color=style.colour, label=style.label, **width)
+        line = {"ls": "--", "zorder": 3} if method == "exact" else {"lw": 2.5}
+        ax.plot(table.index, table[method], color=style.colour, label=style.label, **line)
         best = table[method].idxmin()
         ax.plot(best, table.loc[best, method], style.marker, mfc="none", color=style.colour)
     ax.set(xlabel=xlabel, ylabel="mean held-out loss (nats)")

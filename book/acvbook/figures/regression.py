@@ -4,7 +4,7 @@ import numpy as np
 
 from acvlib.plots import RUNGS, Style
 
-from .style import COLOURS, NEW_DATA, lines
+from .style import COLOURS, NEW_DATA, by_size, lines
 
 SHORT = {"none": "no_adjustment", "ij": "infinitesimal_jackknife"}
 SHORT |= {"frozen": "frozen_newton", "ns": "newton_step"}
@@ -28,55 +28,62 @@ def error_differences(ax, ours, authors=None):
         if authors is not None and name in authors:
             box = ax.boxplot(authors[name] - authors.test, positions=[place + 0.2], **style)
             box["boxes"][0].set(facecolor="white", edgecolor=ESTIMATES[name].colour)
-    ax.axhline(0.0, color=ESTIMATES["test"].colour, lw=1)
+    if authors is not None:
+        ax.plot([], [], "s", color="#616161", mfc="white", label="the authors'")
+    ax.axhline(0.0, color=ESTIMATES["test"].colour, lw=2, zorder=1, label="test error")
     ax.set_xticks(range(4), ["training\nerror", "IJ", "Newton\nstep", "exact"])
     return ax
 
 
 def rung_errors_against(ax, table):
     """Errors of parameters of the rungs in SHORT (columns) against the table's index."""
-    ylabel = "error of the parameters, standard errors"
+    ylabel = "parameter error (standard errors)"
     return lines(ax, table.rename(columns=SHORT), xscale="log", yscale="log", ylabel=ylabel)
 
 
 def bound_and_actual(ax, table):
-    """Theorem 1's bound and the largest actual error against n; hollow: it fails somewhere."""
+    """Theorem 1's bound and the largest actual errors against n; hollow: it fails somewhere."""
     for column, name, colour in (
         ("bound", "bound", COLOURS[0]),
-        ("actual", "largest actual error", RUNGS["infinitesimal_jackknife"].colour),
+        ("none", "largest error of doing nothing", RUNGS["no_adjustment"].colour),
+        ("actual", "largest error of the jackknife", RUNGS["infinitesimal_jackknife"].colour),
     ):
         ax.plot(table.n, table[column], "-", color=colour, label=name)
         hold = table.applies == 1.0
         ax.plot(table.n[hold], table[column][hold], "o", color=colour)
         ax.plot(table.n[~hold], table[column][~hold], "o", color=colour, mfc="white")
-    ax.set(xscale="log", yscale="log", xlabel="n", ylabel="Euclidean distance of parameters")
-    return ax
+    ax.set(xlabel="rows N", ylabel="Euclidean distance of parameters")
+    return by_size(ax, table.n)
 
 
 def rates(ax, tables):
-    """Largest errors against n, one colour a table, a mark a repetition, the mean a line."""
-    for label, table in tables.items():
-        (line,) = ax.plot(table.groupby("n").ij.mean(), "-", label=label)
-        ax.plot(table.n, table.ij, ".", ms=4, color=line.get_color())
-    ax.set(xscale="log", yscale="log", xlabel="n", ylabel="largest error of a fold")
-    return ax
+    """Largest errors against n, one colour a table, a mark a repetition, the mean a line; that of
+    doing nothing is dotted.
+    """
+    for (label, table), colour in zip(tables.items(), COLOURS, strict=False):
+        means = table.groupby("n")[["ij", "none"]].mean()
+        ax.plot(means.ij, "-", color=colour, label=label)
+        ax.plot(table.n, table.ij, ".", ms=4, color=colour)
+        ax.plot(means.none, ":", color=colour)
+    ax.plot([], [], ":", color="black", label="doing nothing, same colours")
+    ax.set(xlabel="rows N", ylabel="largest error of a fold")
+    return by_size(ax, means.index)
 
 
 def norm_centres(ax, table):
-    """Mean gradient norms against sqrt(D), one mark a setting, with the claimed line."""
+    """Mean gradient norms against sqrt(D), laws side by side, with the claimed line."""
     root = table.dim**0.5
-    for law, rows in table.groupby("law"):
-        ax.plot(root[rows.index], root[rows.index] + rows.centre, "o", ms=4, label=law)
-    ax.plot([0, root.max()], [0, root.max()], "k--", lw=0.8)
+    for number, (law, rows) in enumerate(table.groupby("law")):
+        places = root[rows.index]
+        centres = places + rows.centre
+        ax.plot(places + 0.1 * number - 0.15, centres, "osDv"[number], mfc="none", label=law)
+    ax.plot([0, root.max()], [0, root.max()], "k--", lw=0.8, label="as stated")
     ax.set(xlabel="square root of D", ylabel="mean gradient norm")
     return ax
 
 
-TIMES_ESTIMATES = {
-    "train": RUNGS["no_adjustment"]._replace(label="training error"),
-    "ij": RUNGS["infinitesimal_jackknife"],
+TIMES_ESTIMATES = ESTIMATES | {
     "frozen": RUNGS["frozen_newton"],
-    "ns": RUNGS["newton_step"],
     "exact": RUNGS["exact"]._replace(label="exact CV, warm start"),
     "cold": Style("exact CV, cold start", COLOURS[0], "h"),
     "test": NEW_DATA._replace(label="test genes"),
@@ -87,7 +94,7 @@ def by_df(ax, table, authors=None):
     """One line an estimate (column) against df (index), the authors' as hollow marks."""
     lines(ax, table, TIMES_ESTIMATES, xlabel="degrees of freedom")
     if authors is not None:
-        lines(ax, authors, TIMES_ESTIMATES, hollow=True)
+        lines(ax, authors, TIMES_ESTIMATES, whose="the authors'")
     ax.set_xticks(table.index)
     return ax
 
@@ -101,10 +108,8 @@ def changes(ax, table, authors=None):
     dfs = sorted({df for _, df in table.columns})
     for shift, name in ((-0.17, "train"), (0.17, "test")):
         label, colour, _ = TIMES_ESTIMATES[name]
-        places, style = (
-            np.array(dfs) + shift,
-            {"widths": 0.28, "patch_artist": True, "whis": (0, 100)},
-        )
+        places = np.array(dfs) + shift
+        style = {"widths": 0.28, "patch_artist": True, "whis": (0, 100)}
         boxes = ax.boxplot([table[name, df] for df in dfs], positions=places, **style)
         for box, median in zip(boxes["boxes"], boxes["medians"], strict=True):
             box.set(facecolor=colour, alpha=0.6)

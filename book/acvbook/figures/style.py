@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.ticker import LogLocator
 from matplotlib.transforms import Bbox
 
 from acvlib.plots import RUNGS, Style
@@ -43,43 +44,33 @@ def pointwise(result):
     return np.concatenate(result.losses)
 
 
-def scatter(ax, reference, *others, of=pointwise):
-    """Plot numbers of results, their losses unless told, against the reference's, with the line of
-    agreement. Newton steps, which may be anywhere, do not set the scale.
-    """
+def scatter(ax, reference, *others, of=pointwise, unit="nats"):
+    """Plot numbers of results, their losses unless told, against the reference's."""
     _check(reference, *others)
-    x = of(reference)
-    _agreement(ax, x.min(), x.max())
-    for result in sorted(others, key=lambda result: result.method == "newton_step"):
-        if result.method == "newton_step":
-            ax.set_ylim(ax.get_ylim())
-        _dots(ax, x, of(result), _rung(result.method))
-    other = _rung(others[0].method).label if len(others) == 1 else "rung"
-    ax.set_xlabel(f"loss, {_rung(reference.method).label} (nats)")
-    ax.set_ylabel(f"loss, {other} (nats)")
+    _agreement(ax, of(reference), {result.method: of(result) for result in others})
+    names = [RUNGS[result.method].label for result in (reference, *others)]
+    ax.set_xlabel(f"loss, {names[0]} ({unit})")
+    ax.set_ylabel(f"loss, {names[1]} ({unit})" if len(names) == 2 else f"loss ({unit})")
     return ax
 
 
-def differences(ax, reference, baseline, *others):
-    """Plot how far each result moves the pointwise losses from the baseline's.
-
-    The horizontal axis is how far the reference moves them.
+def differences(ax, reference, nothing, *others, unit="nats"):
+    """Plot how far each result moves the pointwise losses from those of doing nothing, against how
+    far the reference does.
     """
-    _check(baseline, reference, *others)
-    base, x, *ys = map(pointwise, (baseline, reference, *others))
-    x = x - base
-    reach = np.abs(x).max()
-    _agreement(ax, -reach, reach)
-    for result, y in zip(others, ys, strict=True):
-        _dots(ax, x, y - base, _rung(result.method))
-    ax.set_xlabel(f"{_rung(reference.method).label} minus baseline")
-    ax.set_ylabel("rung minus baseline")
+    _check(nothing, reference, *others)
+    change = {result.method: pointwise(result) - pointwise(nothing) for result in others}
+    _agreement(ax, pointwise(reference) - pointwise(nothing), change)
+    ax.set_xlabel(f"change by {RUNGS[reference.method].label} ({unit})")
+    ax.set_ylabel(f"change from doing nothing ({unit})")
     return ax
 
 
-def _rung(method):
-    """The style of a method, or of a result that was changed afterwards."""
-    return RUNGS.get(method, Style(method, COLOURS[-1], "o"))
+def pair_differences(ax, losses, rungs):
+    """What leaving out adds to each pair's loss: predicted by rungs, against retrained."""
+    _agreement(ax, losses.retrained - losses.full, {r: losses[r] - losses.full for r in rungs})
+    ax.set(xlabel="change after retraining", ylabel="predicted change of the loss")
+    return ax
 
 
 def _check(*results):
@@ -89,53 +80,63 @@ def _check(*results):
             raise ValueError("the results are of different folds: run all on the same Folds")
 
 
-def _agreement(ax, low, high):
-    ax.plot([low, high], [low, high], "k--", lw=0.8, zorder=3)
-
-
-def _dots(ax, x, y, style):
-    """Points, small where there are thousands."""
-    size = 1 if len(x) > 1000 else 3
-    ax.plot(x, y, ls="", ms=size, rasterized=True, **style.look)
-
-
-def lines(ax, table, styles=RUNGS, hollow=False, **settings):
-    """One line a column that has a style against the table's index; hollow: somebody else's
-    numbers, in the same colours. settings: of the axes.
+def _agreement(ax, x, values):
+    """The values of each method against x and the line of agreement: the nearer to it the higher
+    and smaller the marks, so that all are seen. Newton steps, which may be anywhere, do not set the
+    scale.
     """
-    other = {"label": None, "ls": "--", "mfc": "none", "lw": 0.6}
+    ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
+    heights = sorted(values, key=lambda method: -np.abs(values[method] - x).mean())
+    for method in sorted(values, key="newton_step".__eq__):
+        if method == "newton_step":
+            ax.set_ylim(ax.get_ylim())
+        height = heights.index(method)
+        size = {"ms": 1} if len(x) > 1500 else {"ms": 7 - 1.5 * height, "mfc": "none", "mew": 0.7}
+        look = size | RUNGS[method].look | {"ls": "", "rasterized": True}
+        ax.plot(x, values[method], zorder=2 + 0.1 * height, **look)
+    ax.locator_params("x", nbins=4)
+
+
+def lines(ax, table, styles=RUNGS, whose=None, **settings):
+    """One line a column that has a style against the table's index; hollow where they are somebody
+    else's, whose legend has one entry for all. settings: of the axes.
+    """
+    other = {"label": None, "ls": "--", "mfc": "none", "lw": 0.6} if whose else {}
     for name in [name for name in table if name in styles]:
-        look = {"ls": "-", "ms": 4, **styles[name].look} | (other if hollow else {})
-        ax.plot(table.index, table[name], **look)
-    ax.set(**{} if hollow else {"xlabel": table.index.name} | settings)
+        ax.plot(table.index, table[name], **{"ls": "-", "ms": 4} | styles[name].look | other)
+    if whose:
+        ax.plot([], [], "o", color="#616161", ms=4, **other | {"label": whose})
+    ax.set(**{} if whose else {"xlabel": table.index.name} | settings)
     return ax
 
 
 def lines_by_size(ax, table, ylabel=None):
     """`lines` of rungs against numbers of sites, both axes logarithmic."""
-    lines(ax, table, xscale="log", yscale="log", ylabel=ylabel)
-    ax.set_xticks(table.index, [f"{size:,}" for size in table.index])
-    ax.minorticks_off()
+    return by_size(lines(ax, table, ylabel=ylabel), table.index)
+
+
+def by_size(ax, sizes):
+    """Both axes logarithmic, with a tick at each of the sizes and no other below."""
+    ax.set(xscale="log", yscale="log")
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.xaxis.minorticks_off()
     return ax
 
 
-def both_panels(axes, results, rungs):
+def plain_ticks(*axes):
+    """Plain numbers at 1, 2 and 5 times powers of ten, for short logarithmic axes."""
+    for axis in axes:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
+
+
+def both_panels(axes, results, rungs, unit="nats"):
     """Figures 1 to 3 of the paper: losses on the left, what leaving out adds on the right."""
-    exact, none, *others = (results[name] for name in ("exact", "no_adjustment", *rungs))
-    scatter(axes[0], exact, none, *others).set(xlabel="actual loss (nats)")
-    differences(axes[1], exact, none, *others).set(xlabel="actual difference in loss")
+    exact, *others = (results[name] for name in ("exact", "no_adjustment", *rungs))
+    scatter(axes[0], exact, *others, unit=unit)
+    differences(axes[1], exact, *others, unit=unit)
     return axes
-
-
-def pair_differences(ax, losses, rungs):
-    """What leaving out adds to each pair's loss: predicted by rungs, against retrained."""
-    x = losses.retrained - losses.full
-    ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
-    for rung in rungs:
-        y = losses[rung] - losses.full
-        ax.plot(x, y, ls="", ms=3, rasterized=True, **RUNGS[rung].look)
-    ax.set(xlabel="difference after retraining", ylabel="predicted difference in loss")
-    return ax
 
 
 OUTLINE = re.compile(r'(?<= d=")[^"]*')
@@ -144,11 +145,12 @@ TOO_FINE = re.compile(r"(\.\d\d)\d+")  # a hundredth of a point cannot be seen
 
 def save(fig, name, data=None, folder=None):
     """Write `figures/<name>.svg` in `folder`, or the output folder (`$ACVLIB_OUTPUT`), and return
-    the closed `fig`.
+    the closed `fig`, with one legend of all panels below them if no panel has one.
 
     With `data` of provenance "simulated" or "rebuilt" the figure says so on its face. The file is
     written whole or not at all, and is the same byte for byte when the figure is the same.
     """
+    _share_legend(fig)
     width, height = fig.get_size_inches()
     strip = 0.0  # inches below the figure
     if data is not None and data.provenance in ("simulated", "rebuilt"):
@@ -165,6 +167,20 @@ def save(fig, name, data=None, folder=None):
     write(path, OUTLINE.sub(lambda path: TOO_FINE.sub(r"\1", path[0]), drawing.getvalue()))
     plt.close(fig)
     return fig
+
+
+def _share_legend(fig):
+    """Name what the panels show below them, unless it is one thing or a panel names it."""
+    named = {}
+    for ax in fig.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    if len(named) > 1 and not any(ax.get_legend() for ax in fig.axes):
+        rows = np.ceil(2.1 * len(named) / fig.get_figwidth())  # the longest name takes 2.1 inches
+        style = {"loc": "outside lower center", "ncols": int(np.ceil(len(named) / rows))}
+        legend = fig.legend(named.values(), named.keys(), **style)
+        for line in legend.get_lines():
+            line.set_markersize(max(6.0, line.get_markersize()))
 
 
 def _hold_legends(fig):
