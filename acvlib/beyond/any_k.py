@@ -1,7 +1,13 @@
 """The most that dropping any k rows of a regression can add to c'theta: a proof over all sets.
 
-A region that no path to a refit leaves (`barrier`) bounds c'theta, and slices of it bound it
-closely. Sets of which nothing is proved are split.
+While the rows of S fade, t = 0 to 1, the optimum moves from params by delta on a path with
+
+    grad F(params + delta) = t sum_S slope_n(eta_n + z_n'delta) z_n,   slope_n = loss_n'.
+
+A region that the equation maps into its inside is left by no path, and within it none reaches a
+c'delta at which the equation has no solution. Sets of which nothing is proved are split. The proof,
+in coordinates u = B z, in which the Hessian is I, is in the chapter "Which data decide a
+conclusion?"; its steps have numbers.
 """
 
 from dataclasses import replace
@@ -14,12 +20,175 @@ from ..folds import leave_one_out
 from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..models import GLM
-from .barrier import Barrier
+from ..parallel import pieces
 from .certify import PROVED, certify
-from .certify.verified import UP, NotCertified
+from .certify.regressions import Regression
+from .certify.verified import SIDES, UP, NotCertified, are_above, gamma, norms
 
+ROUNDS = 20  # maps of a region, at most
+SHRUNK = 4  # of these from the first one into itself on
+WIDEST = 4.0  # a radius, over that of the first map, at which a region is given up
+AT_ONCE = 2**17  # products of rows in memory together
 FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
 FAMILIES = 4000  # of sets, at most
+
+
+def highest(matrix: np.ndarray) -> float:
+    """Above the largest eigenvalue of a symmetric matrix (D, D), and 0."""
+    if not np.isfinite(matrix).all():
+        return np.inf
+    dim = len(matrix)
+    slack = 8.0 * gamma(dim) * dim * (np.abs(matrix).sum() + 1e-150)
+    top = max(np.linalg.eigvalsh(matrix)[-1], 0.0) + 3.0 * slack
+    return UP * top if are_above(top * np.eye(dim) - matrix, slack) else np.inf
+
+
+class Terms:
+    """What bounds v'(path - point), for points of a region around params + B'delta and any v."""
+
+    def __init__(self, barrier: Any, delta: np.ndarray, boxes: np.ndarray, radius: float):
+        """The slopes there and their sum, with rounding (step 1); then ranges (steps 2 and 3)."""
+        model, problem, tiny = barrier.fit.model, barrier.problem, barrier.tiny
+        weights, sizes, length = model.sample_weight, barrier.sizes, norms(delta)
+        eta = barrier.eta + barrier.u @ delta
+        mean = model.family.mean(eta)
+        self.slope = weights * (mean - model.y)
+        self.curvature = weights * model.family.curvature(eta, model.y)
+        pull = problem.ridge * (problem.at + delta @ barrier.b)
+        self.gradient = self.slope @ barrier.u + barrier.b @ pull
+        slip = 2.0 * tiny * weights * (mean + model.y) * (barrier.scores + length * sizes)
+        pull = problem.ridge * (np.abs(problem.at) + length * barrier.units)
+        self.noise = UP * (slip @ sizes + tiny * (pull @ barrier.units))
+        self.slip = slip @ sizes**2
+        # third derivatives, within half of the middle, and what chords lack of the curvature
+        middle = self.curvature * (0.5 - mean if problem.choices else 0.5)
+        low, high = np.maximum(boxes[:2], boxes[2:])
+        far = np.maximum(low, high)
+        slip *= (1.0 + far) * np.exp(far)
+        third = self.curvature * (3.0 + np.exp(far)) / 4.0
+        third = np.minimum(third, weights / 8.0) if problem.choices else third
+        half = far * third / 6.0 + slip
+        self.lost = np.maximum(low * (half + middle), high * (half - middle))
+        self.forms = np.array([half - middle, half + middle])
+        # above -D(a) and D(a) = slope(eta + a) - slope(eta) - curvature a, out of a set and in it
+        low, high = -boxes[::2], boxes[1::2]
+        turns = np.clip(-2.0 * eta, low, high) if problem.choices else 0.0 * low
+        moves = np.array([low, high, turns, 0.0 * low])
+        rests = weights * (model.family.mean(eta + moves) - mean) - self.curvature * moves
+        self.rests, within = np.array([-rests.min(axis=0), rests.max(axis=0)]).swapaxes(0, 1) + slip
+        ends = self.curvature * boxes[:1:-1] - SIDES * self.slope + slip
+        self.apart = barrier.free * np.maximum(ends, within)
+        self.together = barrier.free * np.maximum(ends + within[::-1], 0.0)
+        doubts = sizes @ (self.apart + self.together + self.rests).max(axis=0)
+        doubts += radius**2 * (sizes**3 @ self.forms.max(axis=0))
+        self.doubt = tiny * doubts + barrier.off * radius + self.noise
+
+    def sums(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(above what all rows add (m,), of each in a set (m, n)), for v'u = up - down (m, n)."""
+        return up @ self.rests[0] + down @ self.rests[1], up * self.apart[0] + down * self.apart[1]
+
+    def in_ball(self, up: np.ndarray, down: np.ndarray, rows: np.ndarray, square: float) -> tuple:
+        """The same of one v, where all rests together are a form of a vector with that square."""
+        form = up * self.forms[0] + down * self.forms[1]
+        most = square * highest((rows.T * form) @ rows)
+        return most, up * self.together[0] + down * self.together[1]
+
+
+class Barrier:
+    """What holds of the paths of all sets of at most k of some rows, the others being kept.
+
+    boxes (4, n): how far scores fall and rise of rows out of a set, then of those in it; radius: of
+    delta, inf where nothing is proved.
+    """
+
+    def __init__(self, fit: Any, rows: np.ndarray, k: int):
+        self.fit, self.free, self.k = fit, rows, min(k, int(rows.sum()))
+        self.problem = problem = Regression(fit)
+        (n, dim), whole = problem.z.shape, problem.whole
+        self.tiny = 8.0 * gamma(n + 4 * dim)
+        self.sizes, self.units = problem.bent, whole.units
+        self.b = np.linalg.cholesky(whole.inverse).T
+        self.off = whole.doubt + self.tiny * (whole.units @ whole.sides) ** 2
+        self.u = problem.z @ self.b.T
+        self.lengths = UP * (norms(self.u) + self.tiny * self.sizes)
+        self.eta = problem.z @ problem.at
+        self.scores = 2.0 + np.abs(problem.z) @ np.abs(problem.at)
+        self.boxes, self.radius = np.full((4, n), np.inf), np.inf
+        self.start = Terms(self, np.zeros(dim), np.zeros((4, n)), 0.0)
+        self.noise = UP * (norms(self.start.gradient) + self.start.noise)
+
+    def largest(self, values: np.ndarray):
+        """The k largest of each row, of which the least comes first."""
+        least = values.shape[-1] - self.k
+        return np.partition(values, least)[..., least:]
+
+    def settle(self) -> None:
+        """Look for boxes (4, n) and a radius that no path of two rows or more leaves (step 5)."""
+        region = np.zeros(4 * len(self.u) + 1)
+        slack = np.append(np.tile(2e-3 * self.lengths, 4), 4e-3)
+        inside, first = 0, np.inf
+        for _ in range(ROUNDS if self.k > 1 else 0):
+            image = self._map(region[:-1].reshape(4, -1), region[-1])
+            first = min(first, image[-1])
+            if inside == SHRUNK or not image[-1] <= WIDEST * first < np.inf:
+                break
+            if inside or (image < region).all():
+                inside += 1
+                region = np.minimum(image, region)
+                self.boxes, self.radius = region[:-1].reshape(4, -1), region[-1]
+            else:
+                region = region + 1.3 * np.maximum(image - region, 0.0)
+                region += slack * region[-1] + 1e-12
+
+    def _map(self, boxes, radius):
+        """What the equation says of the points of a region: boxes, then a radius (steps 2 to 4)."""
+        terms = Terms(self, np.zeros(len(self.b)), boxes, radius)
+        moves = np.empty_like(boxes)
+        for rows in pieces(len(self.u), 1 + AT_ONCE // len(self.u)):
+            products = self.u[rows] @ self.u.T
+            sides = np.maximum(SIDES[..., None] * products, 0.0)
+            total, each = terms.sums(sides, sides[::-1])
+            itself = ..., np.arange(len(products)), np.arange(len(self.u))[rows]
+            mine = each[itself]
+            each[itself] = 0.0
+            most = self.largest(each)
+            moves[:2, rows] = total + most.sum(axis=-1)
+            moves[2:, rows] = moves[:2, rows] + mine - most[..., 0]
+        noise = self.noise + terms.noise
+        slack = self.lengths * (terms.doubt + noise) + self.tiny * radius * self.sizes
+        moves = UP * (moves + slack)
+        moves[2:] *= self.free
+        chords = np.maximum(terms.curvature - terms.lost, 0.0)
+        gains = moves[2:] * SIDES * terms.slope + chords * moves[2:] ** 2
+        gain = UP * self.largest(self.free * np.maximum(gains.max(axis=0), 0.0)).sum()
+        share = 1.0 - highest((self.u.T * (terms.curvature - chords)) @ self.u) - self.off
+        share -= 2.0 * terms.slip + self.tiny * (terms.curvature @ self.sizes**2)
+        root = np.sqrt(noise**2 + 4.0 * share * gain)
+        radius = UP * (noise + root) / (2.0 * share) if share > 0.0 else np.inf
+        return np.append(np.minimum(moves, self.lengths * radius), radius)
+
+    def excludes(self, c: np.ndarray, level: float) -> bool:
+        """Whether no path has c'delta = level > 0, of standard params (step 6)."""
+        c = self.b @ c
+        square = c @ c
+        delta = level / square * c
+        left = UP * np.sqrt(max(self.radius**2 * UP - level**2 / square / UP, 0.0))
+        rows = self.u - np.outer(self.u @ c, c / square)
+        slack = self.tiny * self.sizes * (norms(delta) + self.radius)
+        boxes = self.boxes - np.tile(SIDES, (2, 1)) * (self.u @ delta) + slack
+        terms = Terms(self, delta, np.clip(boxes, 0.0, UP * norms(rows) * left + slack), left)
+        change = terms.curvature - self.start.curvature
+        hessian = (self.u.T * change) @ self.u + np.eye(len(c))
+        doubt = self.tiny * (np.abs(change) @ self.sizes**2 + 1.0)
+        doubt += terms.slip + self.start.slip + self.off
+        v = np.linalg.solve(hessian, c)
+        long = UP * norms(v)
+        lost = (norms(hessian @ v - c) + doubt * long) * left + self.tiny * norms(c) * norms(delta)
+        lost += long * (terms.doubt + self.noise + self.tiny * norms(terms.gradient))
+        parts = np.maximum(self.u @ v, 0.0), np.maximum(-self.u @ v, 0.0)
+        sums = terms.sums(*parts), terms.in_ball(*parts, rows, left**2)
+        most = min(total + self.largest(each).sum() for total, each in sums)
+        return UP * (most + lost) < v @ terms.gradient
 
 
 class Conclusion(Barrier):

@@ -26,8 +26,7 @@ from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..results import AFit
 from ..trials import FAILURES
-from .any_k import Conclusion, check_family
-from .barrier import highest
+from .any_k import Conclusion, check_family, highest
 from .certify.verified import SIDES, UP, norms
 
 

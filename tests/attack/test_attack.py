@@ -12,7 +12,8 @@ LEFT_OUT = {
     "from_jax from_torch": "JAX does not survive a fork: tests/adapters has their odd inputs",
     "folds.Fold folds.ModelFolds weighting.OfSites bootstrap.OfResamples": "check arguments",
     "weighting.keep_latents weighting.drop_latents weighting.hide_labels": "models call them",
-    "weighting.LookedBackAt weighting.unit_of": "a warning; of models that are made",
+    "weighting.LookedBackAt": "a warning",
+    "weighting.unit_of weighting.weights_of": "of models that are made",
     "graph.check_width graph.collect graph.distribute": "HiddenMRF calls them",
     "graph.is_networkx graph.names_of": "tell forms of graphs",
     "graph.EliminationOrder graph.TooWide weighting.FactorWeights": "made by what is",
@@ -20,7 +21,7 @@ LEFT_OUT = {
 }
 CASES = {"quick": 1_000, "ci": 4_000, "nightly": 50_000}
 HOT = "balanced_weights check_optimum check_refits default_priors matched scheme split"
-HOT += " factors"
+HOT += " factors standard"
 
 
 def test_no_odd_input_is_answered_wrongly_or_with_a_riddle():
