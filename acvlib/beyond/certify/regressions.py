@@ -36,7 +36,8 @@ class Regression:
         self.at = self.point.standard
         self.tall = UP * norms(self.z)
         self.matrix = self.with_errors(fit.hessian.matrix, self.at)
-        self.whole = Metric(*self.matrix, ridge=self.ridge)
+        hessian, terms, error = self.matrix
+        self.whole = Metric(hessian, terms, error, self.ridge)
         self.bent = np.abs(self.z) @ self.whole.units.reshape(self.q, dim).sum(axis=0)
         self.found = np.full((n, self.q, self.q), np.nan)  # leverages, of rows that were met
 
