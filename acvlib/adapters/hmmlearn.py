@@ -59,8 +59,8 @@ def from_hmmlearn(
         raise TypeError(f"{kind} is no kind of hmmlearn that is taken: take {nearest}")
     if not hasattr(fitted, "startprob_") or not hasattr(fitted, "transmat_"):
         raise ValueError(f"this {kind} is not fitted: call its fit(X, lengths) first")
-    if np.ndim(X) != 2:
-        raise ValueError(f"X {np.shape(X)}: 2-d, as hmmlearn takes it")
+    if len(getattr(X, "shape", ())) != 2:
+        X = real_array("X", X, ndim=2)
     counts = real_array("lengths", [len(X)] if lengths is None else lengths, ndim=1)
     if (counts % 1.0).any():
         raise ValueError(f"lengths {counts.tolist()} must be whole numbers")

@@ -170,7 +170,8 @@ class PartialFit:
             raise ValueError("a classifier needs `classes`, all labels: a chunk may lack some")
         if self.classes is not None and not classifies:
             raise ValueError(f"{name} does not classify: leave `classes` out")
-        if classifies and (isinstance(self.classes, str) or np.ndim(self.classes) != 1):
+        listed = np.iterable(self.classes) and not isinstance(self.classes, str)
+        if classifies and (not listed or any(map(np.ndim, self.classes))):
             raise ValueError(f"classes = {self.classes!r:.60} must be a list of all labels")
         if not classifies and not base.is_regressor(self.estimator):
             raise ValueError(

@@ -41,7 +41,7 @@ class Graph(Check):
     def bind(self, given: dict, name: str, sizes: Sizes) -> None:
         names = graph.names_of(given[name])
         data = [given[each] for each in ("counts", "exposure", "sample_weight") if each in given]
-        data = [values for values in data if np.ndim(values)]
+        data = [values for values in data if isinstance(values, list | tuple) or np.ndim(values)]
         named = [values for values in data if hasattr(getattr(values, "index", None), "equals")]
         if names is None or not named:
             return
