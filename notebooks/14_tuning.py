@@ -72,7 +72,7 @@ forest.groupby("search", sort=False).median().round(2)
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.8))
 paid = {name: max(len(f[name].losses) for f, _ in tried) for name in tuning.METHODS}
-paid["tune"] *= tuning.EACH
+paid["tune"] *= tuning.EACH["forest"]
 figures.search_progress(ax, tuning.progress(tried, 60), paid)
 figures.save(fig, "tuning", cells)
 
