@@ -32,7 +32,7 @@ from .certify.verified import SIDES, UP, norms
 
 @declared
 def same_choice(fit: AFit, other: AFit, k: int) -> tuple[int, int | None]:
-    """How many rows decide which of two logistic or Poisson `GLM`s leave-one-out prefers.
+    """How many rows decide which of two logistic or Poisson models leave-one-out prefers.
 
     The preferred one has the smaller sum of left-out losses, sample weights included, of all rows
     but those dropped. Both are refitted without these.
