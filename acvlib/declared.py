@@ -170,8 +170,7 @@ class Is(Check):
     kind: Any = None
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        if isinstance(value, type) or not isinstance(value, self.kind):
-            checks.check_kind(name, value, self.kind, self.remedy)
+        checks.check_kind(name, value, self.kind, self.remedy)
         if self.sized:
             sizes.owner = getattr(value, "model", value)
         return value

@@ -57,10 +57,11 @@ ledger.record("beyond.tune.price", checks.price.max(), [cells, cars, june])
 # {value}`beyond.tune.price | .2f` times as dear; we had promised two at most. {verdict}`beyond.tune.gradient` {verdict}`beyond.tune.price`
 #
 # ## Five ridges
-# Training sets of {given}`400` cells, ten folds each. *start*, which does nothing, has all ridges at one; each search may go a thousandfold
-# up or down. *random* may do as many cross-validations as cost the same, by prices measured as above: {given}`1.5` for each value with
-# gradient here, {given}`2.2` for the traffic model. *grid* may do as many or, where that is no grid at all, up to twice as many. *one*
-# moves all five together, on a fine grid. Test losses are those of {given}`20,000` other cells. Losses in standard errors of the cross-validated loss; *loss* and *test* count from tune's.
+# Training sets of {given}`400` cells, ten folds each. *start*, which does nothing, has all ridges at one; each search may go a
+# thousandfold up or down. *random* may do two cross-validations for each value with gradient, which is near what one costs: its
+# price is measured above. *grid* may do as many or, where that is no grid at all, up to twice as many. *one* moves all five
+# together, on a fine grid. Test losses are those of {given}`20,000` other cells. Losses in standard errors of the cross-validated
+# loss; *loss* and *test* count from tune's.
 
 # %%
 n_draws = 20 if paper else 3
@@ -72,7 +73,7 @@ forest.groupby("search", sort=False).median().round(2)
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.8))
 paid = {name: max(len(f[name].losses) for f, _ in tried) for name in tuning.METHODS}
-paid["tune"] *= tuning.EACH["forest"]
+paid["tune"] *= tuning.EACH
 figures.search_progress(ax, tuning.progress(tried, 60), paid)
 figures.save(fig, "tuning", cells)
 

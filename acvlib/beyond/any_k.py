@@ -65,6 +65,7 @@ class Terms:
         low, high = np.maximum(boxes[:2], boxes[2:])
         far = np.maximum(low, high)
         slip *= (1.0 + far) * np.exp(far)
+        self.slips = slip  # of the slope of each row
         third = self.curvature * (3.0 + np.exp(far)) / 4.0
         third = np.minimum(third, weights / 8.0) if problem.choices else third
         half = far * third / 6.0 + slip

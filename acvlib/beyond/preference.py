@@ -81,7 +81,7 @@ def _terms(fit, k, sign):
     paths.settle()
     kept, dropped = paths.eta + SIDES * paths.boxes[:2], paths.eta + SIDES * paths.boxes[2:]
     far, start = paths.boxes.max(axis=0), paths.start
-    slip = 2.0 * paths.tiny * weights * (family.mean(paths.eta) + y) * paths.scores
+    slip = start.slips
     grown = slip * (1.0 + far) * np.exp(far)
     low, high = weights * (family.mean(kept) - y) + SIDES * grown
     steep = np.maximum(np.maximum(-low, high), 0.0)

@@ -11,7 +11,7 @@ import time
 from numba.core import event
 
 SECONDS = 2.0  # of compiling, after which it is announced
-MESSAGE = "acvlib is compiling its kernels: up to half a minute, {}."
+MESSAGE = "acvlib is compiling the kernels{}: up to half a minute, {}."
 
 
 def announce() -> None:
@@ -34,7 +34,7 @@ class Announcer(event.Listener):
         own = event.data["dispatcher"].py_func.__module__.startswith("acvlib")
         if own and self.timer is None and self.spent < SECONDS:
             self.began = time.monotonic()
-            self.timer = threading.Timer(SECONDS - self.spent, self.say)
+            self.timer = threading.Timer(SECONDS - self.spent, self.say, [threading.get_ident()])
             self.timer.daemon = True
             self.timer.start()
 
@@ -45,12 +45,24 @@ class Announcer(event.Listener):
             self.timer = None
             self.spent += time.monotonic() - self.began
 
-    def say(self) -> None:
+    def say(self, thread: int) -> None:
         self.spent = SECONDS  # once
+        name = _model_of(sys._current_frames().get(thread))
         how_often = "once on this machine"
         if "acvlib-kernels-" in os.environ.get("NUMBA_CACHE_DIR", ""):
             how_often = "in each process, as no cache can be written"
-        print(MESSAGE.format(how_often), file=sys.stderr, flush=True)
+        text = MESSAGE.format(f" of {name}" if name else "", how_often)
+        print(text, file=sys.stderr, flush=True)
+
+
+def _model_of(frame):
+    """The class of the model that the calls of a stack work for, the innermost first; or None."""
+    while frame:
+        for each in frame.f_locals.get("self"), frame.f_locals.get("model"):
+            if hasattr(type(each), "heldout_loss"):
+                return type(each).__name__
+        frame = frame.f_back
+    return None
 
 
 announce()

@@ -45,7 +45,7 @@ APPROXIMATE = ("infinitesimal_jackknife", "frozen_newton", "newton_step")
 ACTIONS = ("refit", "ignore")
 CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
 NEARLY = 10.0  # times `tol`, at which a direction may be dropped without a fold
-SINGULAR = (
+NO_DIGITS = (
     "the Hessian is singular, to rounding: columns of X are all but collinear, or in units too far "
     "apart. Drop one, scale them, or take a larger penalty"
 )
@@ -167,7 +167,7 @@ class Refits:
             begin = min(starts, key=lambda each: self.model.objective(each, ones))
             return fit(self.model, begin, tolerance=TOLERANCE)
         except np.linalg.LinAlgError as error:
-            raise np.linalg.LinAlgError(SINGULAR) from error
+            raise np.linalg.LinAlgError(NO_DIGITS) from error
 
     def _solvable(self, unreliable):
         """(numbers, these folds) that the model can do; `by_theirs` has what they cannot do.

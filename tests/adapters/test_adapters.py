@@ -260,8 +260,14 @@ def test_bad_torch_functions_are_named():
     for message, loss in bad.items():
         with pytest.raises(ValueError, match=message):
             acv.from_torch(loss, zeros, N, START)
-    with pytest.raises(TypeError, match="torch.func cannot differentiate or batch .*no numpy"):
-        acv.from_torch(lambda p, w: smooth(p, w) * p[0].item(), zeros, N, START)
+    unfit = [
+        lambda p, w: smooth(p, w) * p[0].item(),
+        lambda p, w: smooth(p, w) if p[0] > 0 else w.sum(),
+        lambda p, w: torch.tensor(np.exp(p.numpy())).sum() * w.sum(),
+    ]
+    for loss in unfit:
+        with pytest.raises(TypeError, match="torch.func cannot differentiate or batch .*no numpy"):
+            acv.from_torch(loss, zeros, N, START)
 
 
 def test_what_a_loop_names_later_is_not_what_the_model_has():

@@ -37,7 +37,7 @@ def test_long_compiling_is_announced_once_on_a_terminal(tmp_path):
     settings |= {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", ANNOUNCED]
     first, cached = (subprocess.check_output(command, env=settings, text=True) for _ in range(2))
-    said = "acvlib is compiling its kernels: up to half a minute, once on this"
+    said = "acvlib is compiling the kernels of HMM: up to half a minute, once on this"
     assert first.count(said) == 1
     assert cached.strip() == "nothing"
 

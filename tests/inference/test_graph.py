@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from autograd import grad
+from autograd import grad, jacobian
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.enumerate import log_partition_and_moments
@@ -64,6 +64,14 @@ def test_second_derivatives_equal_enumeration(seed, n_sites, n_states, density):
     along = along, np.random.default_rng(seed + 3).normal(size=edge.shape)
     moved = tangent(node, edge, order, *along)
     np.testing.assert_allclose(moved, flat(along) @ covariance, rtol=0, atol=1e-11)
+
+
+def test_a_third_derivative_raises_and_is_not_zero():
+    edges, node, edge = random_graph(3, 5, 2, 0.6)
+    order = graph.eliminate(5, edges, 2)
+    bend = jacobian(grad(lambda a: graph.log_partition(a, edge, order)))
+    with pytest.raises(NotImplementedError):
+        jacobian(bend)(node)
 
 
 def test_min_fill_adds_nothing_to_a_graph_without_long_cycles():

@@ -18,12 +18,18 @@ from ladder_cases import (
     left_out,
     tight_refit,
 )
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 
 import acvlib as acv
 from acvlib.methods.ladder import IndefiniteFold
 from acvlib.trials import UnconvergedFit
+
+
+def test_no_adjustment_keeps_the_full_fit(fits):
+    result = acv.no_adjustment(fits["ridge"], FOLDS)
+    assert_array_equal(result.params, np.tile(fits["ridge"].params, (3, 1)))
+    assert_allclose(result.losses[1], (Y - X @ fits["ridge"].params)[:10] ** 2 / 2, rtol=1e-13)
 
 
 def test_higher_rungs_of_the_traffic_model_are_nearer_to_exact(
@@ -82,6 +88,12 @@ def test_repeated_frozen_steps_converge_to_the_exact_refit(
     errors = [worst(fit.standard_errors_between(row, exact.params)) for row in rows]
     assert errors[0] > errors[1] > errors[2]
     assert errors[3] < (2e-6 if traffic else 1e-7)
+
+
+def test_rescaling_divides_the_step_by_the_share_that_is_kept(fits):
+    plain = acv.frozen_newton(fits["ridge"], FOLDS, rescale=False).params - fits["ridge"].params
+    scaled = acv.frozen_newton(fits["ridge"], FOLDS).params - fits["ridge"].params
+    assert_allclose(scaled * np.array([[59.0], [50.0], [56.0]]) / 60, plain, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ridge", "instruments"])

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from ladder_cases import FOLDS, METHODS, RIDGE, SMALL, X, Y
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.toy_models import Saddle
 from oracles.wrappers import Counting
 
 import acvlib as acv
 from acvlib.models import GLM
+from acvlib.solvers.inverse import IndefiniteHessian
 from acvlib.trials import UnconvergedFit
 
 
@@ -64,6 +66,17 @@ def test_an_unconverged_fit_is_allowed_and_warned_of_once_with_its_decrement(met
     assert len(record) == 1
     assert record[0].filename == __file__
     assert np.isfinite(result.loss)
+
+
+@pytest.mark.parametrize("method", [acv.infinitesimal_jackknife, acv.frozen_newton])
+def test_an_indefinite_hessian_is_refused_unless_damped(method):
+    model = Saddle(X[:, :2], Y)
+    fit = acv.fit_at(model, np.zeros(2))
+    message = r"smallest eigenvalue is -1.*pass damping > 1"
+    with pytest.warns(UnconvergedFit, match="inf"), pytest.raises(IndefiniteHessian, match=message):
+        method(fit, FOLDS)
+    with pytest.warns(UnconvergedFit):
+        assert np.isfinite(method(fit, FOLDS, damping=1.5).params).all()
 
 
 def test_folds_that_one_fit_has_checked_are_checked_again_by_another(fits):

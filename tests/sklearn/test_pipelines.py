@@ -16,7 +16,9 @@ from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThre
 from sklearn.linear_model import Lasso, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import (
     GridSearchCV,
+    LeaveOneOut,
     ShuffleSplit,
+    cross_val_predict,
     cross_validate,
 )
 from sklearn.pipeline import make_pipeline, make_union
@@ -61,8 +63,11 @@ def test_other_steps_stay_as_fitted(steps):
         assert_allclose(ours["test_score"], inner, rtol=1e-5)
 
 
-def test_predictions_that_there_are_not_are_refused():
+def test_predictions_of_a_pipeline():
     pipe = make_pipeline(StandardScaler(), Ridge()).fit(X, VALUES)
+    ours = acv.approx_cross_val_predict(pipe, X, VALUES, cv=LeaveOneOut())
+    inner = cross_val_predict(Ridge(), pipe[:-1].transform(X), VALUES, cv=LeaveOneOut())
+    assert_allclose(ours, inner, rtol=1e-8)
     with pytest.raises(ValueError, match="no predict_proba"):
         acv.approx_cross_val_predict(pipe, X, VALUES, output="predict_proba")
     with pytest.raises(ValueError, match="no partition"):

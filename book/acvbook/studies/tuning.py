@@ -16,7 +16,7 @@ from acvlib.trials import attempt
 from .ladders import seconds
 
 WIDTH = 1e3  # times the start, up and down: the box of every search
-EACH = {"forest": 1.5, "traffic": 2.2}  # price of a value with gradient, as `checks` measured it
+EACH = 2  # exact cross-validations that a search may take for each value with gradient
 METHODS = ("start", "grid", "random", "one", "tune")
 STEP = 4e-3  # of alpha, by which converged losses are differenced
 
@@ -165,7 +165,7 @@ def searches(problem, most, rng):
     high = problem.start * WIDTH
     start = (problem.model_of, problem.start, problem.folds, problem.params)
     tuned = acv.tune(*start, bounds=(low, high), max_evaluations=most)
-    n = int(np.ceil(EACH[problem.name] * len(tuned.losses)))
+    n = EACH * len(tuned.losses)
     size = len(problem.start)
     n_levels = max(int(n ** (1.0 / size) + 1e-9), 2 if 2**size <= 2 * n else 1)
     shares = (np.arange(n_levels) + 0.5) / n_levels
@@ -241,7 +241,7 @@ def progress(everything: list, n: int) -> dict[str, np.ndarray]:
         least = min(search.losses.min() for search in found.values())
         for name, rows in curves.items():
             own = np.minimum.accumulate(found[name].losses)
-            paid = np.arange(1, n + 1) // (EACH["forest"] if name == "tune" else 1)
-            last = np.minimum(paid.astype(int), len(own)) - 1
+            paid = np.arange(1, n + 1) // (EACH if name == "tune" else 1)
+            last = np.minimum(paid, len(own)) - 1
             rows.append(np.where(paid > 0, (own[last] - least) / se, np.nan))
     return {name: np.array(rows) for name, rows in curves.items()}
