@@ -25,7 +25,7 @@ class Style(NamedTuple):
         return {"label": self.label, "color": self.colour, "marker": self.marker}
 
 
-# Any two of these colours can be told apart with deuteranopia, too: tests/test_plots.py.
+# Any two of these colours can be told apart with deuteranopia, too.
 RUNGS = {
     "no_adjustment": Style("no adjustment", "#999999", "s"),
     "as_printed": Style("Theorem 3.1 as printed", "#880e4f", "v"),
