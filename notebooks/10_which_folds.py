@@ -45,10 +45,10 @@ rng = np.random.default_rng(seed)
 # Each problem is one of a chapter's models with data like the chapter's, small enough to refit every fold, and drawn anew
 # many times: simulated data are drawn, and of given data the folds or the rows. The number before a name is that of the
 # chapter's notebook. Some problems are easy, and some are hard on purpose: regressions that are nearly separable, ridges close
-# to zero, hidden states that overlap. At quick scale every third problem is judged.
+# to zero, hidden states that overlap. At quick scale every fifth problem is judged.
 
 # %%
-n_draws, every = (20, 1) if paper else (3, 3)
+n_draws, every = (20, 1) if paper else (3, 5)
 draws = {
     draw: self_check.every_problem(r, every) for draw, r in enumerate(rng.spawn(n_draws))
 }

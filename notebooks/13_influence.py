@@ -67,7 +67,7 @@ settings = [
     *influence.traffic_settings(series, (5, 20, 50) if paper else (5,)),
     *influence.map_settings(june, 0.4, (3, 10) if paper else (3,)),
 ]
-effects = influence.table(settings, 20 if paper else 10, rng)
+effects = influence.table(settings, 20 if paper else 5, rng)
 
 # %% [markdown]
 # All changes in standard errors of the conclusion: *linear* is the sum of the $\psi$, *newton* a Newton step without the

@@ -45,7 +45,7 @@ rng = np.random.default_rng(seed)
 # fresh rows ten models without a fold show what the difference should have been. A {given}`95` % interval has to cover that in nineteen of twenty draws.
 
 # %%
-n_draws = 200 if paper else 20
+n_draws = 200 if paper else 10
 shares = standard_errors.coverage(n_draws, rng)
 shares.rename(columns={"dse": "with what fits share", "dse_paired": "pairs alone"})
 

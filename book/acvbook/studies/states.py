@@ -194,7 +194,7 @@ def simulated(paper: bool, seed: int) -> list[dict]:
     if paper:
         return in_processes(studies, designs(), (1, 2, 3, 4, 5), N_EACH, seed)
     few = designs((1, 2), (1.5, 4.0), (1, 10), (200,))
-    return in_processes(studies, few, (1, 2), 3, seed)
+    return in_processes(studies, few, (1, 2), 2, seed)
 
 
 def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
