@@ -121,7 +121,8 @@ ledger.record("beyond.states.scratch.price", price)
 # right number, by {value}`beyond.states.scratch.optimism.true | .2f`. That is enough to choose by: of further models, cross-validation within sequences
 # finds the number in {value}`beyond.states.scratch.continued | .0%` continued and in {value}`beyond.states.scratch.recovery | .0%` from
 # scratch ({value}`beyond.states.scratch.onese | .0%` with one standard error). {verdict}`beyond.states.scratch.gain` Its regret changes by
-# {value}`beyond.states.scratch.regret | +.1f` nats per {given}`1,000` frames, for {value}`beyond.states.scratch.price | .1f` times the
+# {value}`beyond.states.scratch.regret | +.1f` nats per {given}`1,000` frames ({value}`beyond.states.scratch.regret low | +.1f` to
+# {value}`beyond.states.scratch.regret high | +.1f`), for {value}`beyond.states.scratch.price | .1f` times the
 # processor time. {verdict}`beyond.states.scratch.regret` It is no flaw of an approximation: the checked Newton step chooses as refits do, and those are
 # optimistic. Scored jointly, by $-\log p$ of all points of a fold given the others, in place of point by point, recovery
 # changes by {value}`beyond.states.scratch.joint | +.1%` and regret by {value}`beyond.states.scratch.joint.regret | +.1f`: of
