@@ -175,7 +175,8 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # {value}`ghosh.fig2.wnut.epoch60.gain`. In standard errors of cross-validation itself, the IJ's mean loss on CoNLL-2003 is
 # {value}`ghosh.fig2.conll.epoch1.in_se | .2f` from the exact one after one epoch (doing nothing {value}`ghosh.fig2.conll.epoch1.in_se baseline | .2f`)
 # and {value}`ghosh.fig2.conll.epoch60.in_se | .2f` after 60 ({value}`ghosh.fig2.conll.epoch60.in_se baseline | .2f`); on WNUT-17,
-# {value}`ghosh.fig2.wnut.epoch1.in_se | .2f` ({value}`ghosh.fig2.wnut.epoch1.in_se baseline | .2f`) and {value}`ghosh.fig2.wnut.epoch60.in_se | .2f` ({value}`ghosh.fig2.wnut.epoch60.in_se baseline | .2f`).
+# {value}`ghosh.fig2.wnut.epoch1.in_se | .2f` ({value}`ghosh.fig2.wnut.epoch1.in_se baseline | .2f`) and
+# {value}`ghosh.fig2.wnut.epoch60.in_se | .2f` ({value}`ghosh.fig2.wnut.epoch60.in_se baseline | .2f`).
 #
 # The IJ's move is of the right kind. The change that it makes to a probability correlates by
 # {value}`ghosh.fig2.conll.epoch1.moves` after one epoch, and by {value}`ghosh.fig2.conll.epoch60.moves` after 60, with the
