@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import in_order_of, index_of, warn
+from .checks import in_columns_of, index_of, warn
 from .declared import NonNegative, Real, Sizes, declared
 from .derivatives import Derivatives
 from .folds import Folds
@@ -27,8 +27,8 @@ class OfResamples(Real):
     """Rows of weights, whose columns have the names of a model's sites where both have some."""
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        if hasattr(value, "iloc"):
-            value = in_order_of(index_of(sizes.owner), f"{name}.T", value.T).T
+        index = index_of(sizes.owner)
+        value = in_columns_of(None if index is None else list(index), name, value)
         return super().__call__(name, value, sizes)
 
 

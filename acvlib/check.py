@@ -14,6 +14,7 @@ import numpy as np
 
 from .checks import one_line, warn
 from .declared import Positive, declared
+from .folds import Folds
 from .methods.exact import exact, refit_folds
 from .results import AResult, CVResult
 from .trials import FAILURES, UnconvergedFit
@@ -25,14 +26,14 @@ TINY = 1e-300  # beside a divisor that may be 0
 HUGE = 1e100  # what is larger counts as not finite: its square would not be
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResultCheck:
     """What `check_result` found of each fold.
 
     unreliable (n_folds,) bool; theta_errors: the estimated distance of each fold's params from its
     refit's, in standard errors of the full fit; loss_errors: that of its loss from the refit's, in
     standard deviations of the fold losses (either an upper bound, where no gradient was needed);
-    gradients: how many were computed; seconds.
+    gradients: how many were computed; seconds; folds: those of the result.
     """
 
     __repr__ = one_line
@@ -41,6 +42,7 @@ class ResultCheck:
     loss_errors: np.ndarray = field(repr=False)
     gradients: int
     seconds: float
+    folds: Folds = field(repr=False)
 
     def __str__(self):
         rows = np.flatnonzero(self.unreliable)
@@ -50,7 +52,7 @@ class ResultCheck:
             if np.isfinite(self.theta_errors[fold]):
                 says = f"params about {self.theta_errors[fold]:.2g} standard errors off, loss "
                 says += f"about {self.loss_errors[fold]:.2g} standard deviations of the fold losses"
-            told.append(f"fold {fold}: {says}")
+            told.append(f"{self.folds.name(fold)}: {says}")
         if rows.size > 3:
             told.append(f"and {rows.size - 3} more")
         return "; ".join(told)
@@ -80,7 +82,8 @@ def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
     if result.indefinite is not None:
         unreliable |= result.indefinite
     theta, loss = errors
-    return ResultCheck(unreliable, theta, loss, gradients, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return ResultCheck(unreliable, theta, loss, gradients, seconds, result.folds)
 
 
 def _continue(result, rows, tolerance, errors):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from .checks import require
+from .checks import index_of, require
 from .declared import declared
 from .derivatives import derivatives_of
 from .folds.sites import Known
@@ -235,6 +235,10 @@ def data_difference(a: Any, b: Any) -> str:
     """How the data of two models differ, in words; nothing where no difference is found."""
     if a.n_sites != b.n_sites:
         return f"{a.n_sites} and {b.n_sites} sites"
+    names, others = index_of(a), index_of(b)
+    if names is not None and others is not None and not names.equals(others):
+        remedy = "give both .loc[the same index], or, if the rows are the same, .to_numpy()"
+        return f"their sites have other names, or another order: {remedy}"
     seen = [Known.of(model).observed for model in (a, b)]
     if not np.array_equal(seen[0], seen[1]):
         return f"not the same sites are observed ({seen[0].sum()} and {seen[1].sum()})"
@@ -259,11 +263,11 @@ def data_difference(a: Any, b: Any) -> str:
 
 def _scored(model):
     """Which numbers (T, R) of all sequences end to end a model of them predicts; None of others."""
-    context = getattr(model, "context", None)
-    if context is None:
+    frames = getattr(model, "frames", None)
+    if not hasattr(frames, "seen"):
         return None
-    parts = np.split(model.frames.seen > 0.0, model.frames.starts[1:-1])
-    return np.concatenate([np.pad(part, ((context, 0), (0, 0))) for part in parts])
+    parts = np.split(frames.seen > 0.0, frames.starts[1:-1])
+    return np.concatenate([np.pad(part, ((model.context, 0), (0, 0))) for part in parts])
 
 
 def _outcomes(model):
@@ -273,9 +277,8 @@ def _outcomes(model):
         values = getattr(model, name, None)
         if values is None:
             continue
-        if name == "sequences":
-            channels = getattr(model, "n_channels", None)
-            values = [sequence[:, :channels] for sequence in values]
+        if name == "sequences" and hasattr(model, "n_channels"):
+            values = [sequence[:, : model.n_channels] for sequence in values]
         if _is_rate(model):
             values, is_whole = _counts(model)
             name = "counts" if is_whole else "rates"

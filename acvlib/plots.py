@@ -43,7 +43,7 @@ def series(ax: Any, time: Any, values: Any, folds: Iterable) -> Any:
     A shade ends half way to the next site that is not left out. folds: none, or such as methods
     take; time: numbers or dates. Series are lined up by their index.
     """
-    index = time if hasattr(time, "get_indexer") else index_of(time)
+    index = time if hasattr(time, "get_indexer") else index_of(time, values)
     values = in_order_of(index, "values", values)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(float), np.nan)
@@ -79,6 +79,8 @@ def error_ladder(ax: Any, errors: Mapping[str, np.ndarray]) -> Any:
     if not errors:
         raise ValueError("errors are empty: give those of one method or more")
     boxes = [real_array(f"errors of {name}", values, 1) for name, values in errors.items()]
+    if not all(box.size for box in boxes):
+        raise ValueError("some errors are empty: give those of one fold or more of each method")
     rungs = [RUNGS.get(method, Style(str(method), "#616161", "o")) for method in errors]
     names = [rung.label.replace(" ", "\n", 1) for rung in rungs]
     drawn = ax.boxplot(boxes, medianprops={"color": "black"}, **settings)
@@ -86,6 +88,8 @@ def error_ladder(ax: Any, errors: Mapping[str, np.ndarray]) -> Any:
         box.set(facecolor=rung.colour, alpha=0.75)
     ax.set_xticks(range(1, len(names) + 1), names)
     every = np.concatenate(boxes)
+    if bad := [name for name, box in zip(errors, boxes, strict=True) if not (box >= 0.0).all()]:
+        raise ValueError(f"errors of {bad[0]} are negative: give their sizes, by np.abs")
     if (every > 0.0).all():
         ax.set_yscale("log")
     else:

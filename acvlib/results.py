@@ -21,7 +21,7 @@ from .trials import FAILURES, UnconvergedFit, reasons
 TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """A point on the way to, or at, the optimum of a model with all weights 1.
 
@@ -82,7 +82,7 @@ class Fit:
         return np.sqrt(np.maximum(squares, 0.0))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CVResult(HeldOutLosses):
     """Cross-validation by one method: one row of params and one array of held-out losses a fold.
 
@@ -108,6 +108,11 @@ class CVResult(HeldOutLosses):
     def n_folds(self) -> int:
         """How many folds there are."""
         return len(self.folds)
+
+    @property
+    def labels(self) -> Any:
+        """The user's names of the folds (n_folds,), or None."""
+        return self.folds.labels
 
     @property
     def _is_unreliable(self):
@@ -149,7 +154,7 @@ class CVResult(HeldOutLosses):
         if self.indefinite is not None:
             columns["indefinite"] = self.indefinite
         pandas = require("pandas", extra="tables")
-        return pandas.DataFrame(columns | self.diagnostics, self.folds.labels).rename_axis("fold")
+        return pandas.DataFrame(columns | self.diagnostics, self.labels).rename_axis("fold")
 
 
 AFit = Annotated[Fit, Is(": give acv.fit(model), which keeps its model", sized=True)]

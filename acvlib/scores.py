@@ -12,20 +12,22 @@ class HeldOutLosses:
     """One convention for the held-out losses of every result.
 
     A loss belongs to a pair: a fold and a site that it scores. A subclass gives the numbers of
-    sites and folds, and arrays (fold, site, loss) of all pairs.
+    sites and folds, the labels of these or None, and arrays (fold, site, loss) of all pairs.
     """
 
     method: Any
     n_sites: Any
     seconds: Any
     n_folds: Any
+    labels: Any = None
     _pairs: Any
     _about = ""  # what else is shown
 
     def __repr__(self):
         loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se over {self.se_over})"
         unreliable = np.flatnonzero(self._is_unreliable)
-        named = f", {unreliable.size:,} unreliable: {brief(unreliable)}" if unreliable.size else ""
+        names = unreliable if self.labels is None else self.labels[unreliable]
+        named = f", {len(names):,} unreliable: {brief(names)}" if len(names) else ""
         folds = f"{self.n_folds} folds"
         folds = "" if folds == self.se_over else f", {folds}"
         line = f"{self.method}: {loss}{folds}{named}, {self.seconds:.3g} s{self._about}"

@@ -107,14 +107,20 @@ def weights_of(model: Any) -> np.ndarray:
 
     A `sample_weight` that is of something else counts as 1.
     """
-    weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
+    weights = np.asarray(_weights(model), float)
     if weights.shape not in ((), (model.n_sites,)):
         tokens = getattr(model, "tokens", None)
         weights = np.ones(()) if tokens is None else weights[tokens.sentence_of]
     return np.ones(model.n_sites) * weights
 
 
+def _weights(model):
+    """Those of a model, or 1; a Series in the order of the model's sites."""
+    weights = getattr(model, "sample_weight", None)
+    return 1.0 if weights is None else in_order_of(index_of(model), "sample_weight", weights)
+
+
 def unit_of(model: Any) -> float:
     """The root of the mean sample weight above 0, at most 1: standard errors are as much wider."""
-    weights = np.ravel(getattr(model, "sample_weight", 1.0))
+    weights = np.ravel(_weights(model))
     return min(1.0, np.sqrt(weights[weights > 0.0].mean()))

@@ -26,7 +26,7 @@ METHODS = {**ladder.METHODS, "from_scratch": from_scratch}
 del METHODS["no_adjustment"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Choice:
     """What `choose` found.
 
@@ -99,7 +99,8 @@ def choose(
         result = _scored(restarts.fit, folds, method, n_starts, generator)
         if not np.isfinite(result.loss):
             lost = np.flatnonzero(~np.isfinite(result.fold_totals))
-            raise NotFinite(f"the held-out loss is {result.loss}, of folds {lost.tolist()}")
+            named = ", ".join(map(folds.name, lost))
+            raise NotFinite(f"the held-out loss is {result.loss}, of {named}")
         return restarts, result
 
     seed = np.random.default_rng(rng).integers(2**62)  # of each: their order means nothing
@@ -146,9 +147,9 @@ def _choice(restarts, results, rejected):
 def _minus_log_likelihood(fit):
     """F without the prior; nan where that is a ridge: AIC and BIC are of maximum likelihood."""
     model = fit.model
-    if hasattr(model, "log_prior"):
+    if callable(getattr(model, "log_prior", None)):
         return fit.objective + float(model.log_prior(fit.params))
-    if hasattr(model, "log_partition"):  # that of a field's states, which F leaves out
+    if callable(getattr(model, "log_partition", None)):  # of a field, which F leaves out
         return fit.objective + model.log_partition()
     ridge = fit.derivatives.prior_gradients(fit.params[None])
     if ridge is None:
@@ -163,7 +164,7 @@ def _size(model):
     """What n of BIC counts: sites, or frames, that are not missing, as often as they weigh."""
     weights = sample_weights(model)
     frames = getattr(model, "frames", None)
-    if frames is None:
+    if not hasattr(frames, "seen"):
         return weights @ Known.of(model).observed
     each = np.repeat(weights, np.diff(frames.starts)) if model.sites == "sequences" else weights
     return each @ frames.observed

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_whole
+from ..compare import data_difference
 from ..declared import declared
 from ..fit import fit as fit_model
 from ..folds import leave_one_out
@@ -116,9 +117,10 @@ def _check_pair(fit, other, k):
         check_family(each)
         each.warn_unconverged("same_choice")
     a, b = fit.model, other.model
-    same = a.family == b.family and np.array_equal(a.y, b.y)
-    if not (same and np.array_equal(a.sample_weight, b.sample_weight)):
-        raise ValueError("same_choice: the models must have the same y, sample_weight and family")
+    if reason := data_difference(a, b):
+        raise ValueError(f"same_choice: the models have different data: {reason}")
+    if a.family != b.family or not np.array_equal(a.sample_weight, b.sample_weight):
+        raise ValueError("same_choice: the models must have the same sample_weight and family")
     most = int(a.observed.sum()) - max(a.n_params, b.n_params) - 1
     check_whole("k", k, 1, most, " of the observed rows less those of params")
 

@@ -30,9 +30,9 @@ class Known(NamedTuple):
         """Of a number of sites, or of a model, which knows what is observed and of what kind."""
         n = check_whole("n_sites", getattr(n_sites, "n_sites", n_sites), 1)
         kind = getattr(n_sites, "sites", "")
+        observed = getattr(n_sites, "observed", None) if observed is None else observed
         index = index_of(n_sites, observed)
         observed = in_order_of(index, "observed", observed)
-        observed = getattr(n_sites, "observed", None) if observed is None else observed
         flags = real_array("observed", np.ones(n) if observed is None else observed, finite=False)
         if flags.shape != (n,):
             raise ValueError(f"observed has shape {flags.shape}, not ({n},): one flag a site")
@@ -156,7 +156,8 @@ class Sites(Sequence):
     def check_range(self, n_sites: int) -> None:
         """Raise ValueError for a site that is none of 0 ... n_sites - 1."""
         outside = (self.sites < 0) | (self.sites >= n_sites)
-        self.refuse(outside, f"holds site {{}}, outside 0 ... {n_sites - 1}")
+        last = f"0 ... {n_sites - 1}" if n_sites < MOST else "0, 1, 2, ..."
+        self.refuse(outside, f"holds site {{}}, outside {last}")
 
     def refuse(self, bad: np.ndarray, says: str) -> None:
         """Raise ValueError for the first bad one of the sites, or of the folds if none is said."""

@@ -26,7 +26,7 @@ HOW_TO_WRAP = (
 )
 
 Learner = Annotated[IncrementalLearner, Is(HOW_TO_WRAP)]
-Rows = Annotated[Examples, Is()]
+Rows = Annotated[Examples, Is(": give acv.Examples(X, y)")]
 Order = Annotated[str, OneOf("fixed", "randomized")]
 
 
@@ -38,7 +38,7 @@ class LearnerCV(HeldOutLosses):
     failed; fold_of (n,): the fold of each row; evaluations: rows learnt (updates) and models
     copied, more updates where more than two workers train the way to their branches for themselves;
     shuffled: whether the rows were shuffled before they were cut into folds; failures: which folds
-    failed, and how, a sentence each.
+    failed, and how, a sentence each; labels (n_folds,): the user's names of folds, or None.
 
     R_k-CV of Joulani et al. (2015), where folds of unequal size count alike, is
     `fold_losses.mean()`; `loss` is the mean over rows.
@@ -53,6 +53,7 @@ class LearnerCV(HeldOutLosses):
     evaluations: dict[str, int]
     shuffled: bool = False
     failures: tuple[str, ...] = ()
+    labels: Any = field(default=None, repr=False)
 
     @property
     def n_sites(self) -> int:
@@ -72,7 +73,7 @@ class LearnerCV(HeldOutLosses):
         """Return a DataFrame with a row for each fold: its size and mean loss (extra `tables`)."""
         pandas = require("pandas", extra="tables")
         columns = {"size": np.bincount(self.fold_of), "loss": self.fold_losses}
-        return pandas.DataFrame(columns).rename_axis("fold")
+        return pandas.DataFrame(columns, self.labels).rename_axis("fold")
 
     @property
     def _about(self):
@@ -88,6 +89,9 @@ class FoldsFailed(RuntimeError):
         first, *more = result.failures
         super().__init__(f"{first} (and {len(more)} more folds)" if more else first)
         self.result = result
+
+    def __reduce__(self):
+        return FoldsFailed, (self.result,)  # the words are made anew
 
 
 @declared
@@ -146,6 +150,7 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng):
         learner.check(data.X, data.y)
     if isinstance(folds, Folds):
         folds.check_index(index_of(data))
+    named = folds if isinstance(folds, Folds) else None
     rows, bounds = partition(folds, len(data))
     shuffled = shuffle and isinstance(folds, int | np.integer)
     if shuffled:
@@ -160,6 +165,7 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng):
     losses, learnt, failed = zip(*spread(follow, tasks, prefer, method), strict=True)
     fold_of_place = np.repeat(np.arange(k), np.diff(bounds))
     errors = {fold_of_place[row]: error for part in failed for row, error in part.items()}
+    names = {i: named.name(i) if named is not None else f"fold {i}" for i in errors}
     pointwise = np.empty(len(rows))
     pointwise[rows] = np.concatenate(losses)
     fold_of = np.empty(len(rows), np.int64)
@@ -173,7 +179,8 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng):
         seconds=time.perf_counter() - started,
         evaluations={"updates": sum(learnt), "copies": k - len(nodes)},
         shuffled=shuffled,
-        failures=tuple(f"fold {i} failed: {type(e).__name__}: {e}" for i, e in errors.items()),
+        failures=tuple(f"{names[i]} failed: {type(e).__name__}: {e}" for i, e in errors.items()),
+        labels=None if named is None else named.labels,
     )
     if errors:
         raise FoldsFailed(result) from next(iter(errors.values()))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numba import float64, int64, njit, types, void
 
+from ..checks import real_array
 from ..parallel import track
 from . import FIXED
 from .learner import CompiledLearner, column
@@ -157,7 +158,7 @@ def _steps(learner, fixed, failures, done):
         states[depth + 1] = attempt(copied, states[depth])
 
     def lost(state: Any, X: Any, y: Any):
-        losses = np.asarray(learner.loss(state, X, y), float)
+        losses = real_array("loss", learner.loss(state, X, y), finite=False)
         if losses.shape != (len(X),):
             raise ValueError(f"loss has shape {losses.shape}, not ({len(X)},): one value a row")
         if np.isnan(losses).any():

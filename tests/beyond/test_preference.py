@@ -75,7 +75,7 @@ def test_the_same_choice_holds_and_the_set_that_is_found_flips_it():
     assert acv.same_choice(*fits[::-1], 30) == (proved, found)
     assert 1 <= proved < found <= 30
     other = acv.fit(GLM(X, ~y, penalty=1.0))
-    with pytest.raises(ValueError, match="same y, sample_weight and family"):
+    with pytest.raises(ValueError, match="their y are not equal"):
         acv.same_choice(fits[0], other, 2)
     with pytest.raises(acv.NotCertified, match="gaussian"):
         acv.same_choice(acv.fit(GLM(X, y * 1.0, "gaussian")), fits[0], 2)

@@ -3,12 +3,15 @@
 Parts of a folder, and a target beside a frame: tests/rows.
 """
 
+import pickle
+from dataclasses import replace
 from functools import partial
 
 import networkx
 import numpy as np
 import pandas as pd
 import polars
+import pytest
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold
@@ -127,6 +130,118 @@ def test_flags_are_aligned_with_what_they_stand_beside(name):
     }
     expected = makers[name](observed=flags.to_numpy())
     assert makers[name](observed=flags[::-1]).same_as(expected)
+
+
+class Mean:
+    """A learner of the mean, which cannot learn without the group that `lacks` says."""
+
+    def __init__(self, lacks=None):
+        self.lacks = lacks
+
+    def init(self):
+        return []
+
+    def update(self, state, X, y):
+        return [*state, *y]
+
+    def loss(self, state, X, y):
+        if self.lacks in y:
+            raise RuntimeError("no")
+        return (y - np.mean(state)) ** 2
+
+
+@cases("names", ["kfold", "check_result", "plots.series"], "of folds")
+def test_folds_are_called_by_their_labels(name):
+    """In tables, in what is shown, in errors: groups 1 to 4 are folds 0 to 3."""
+    y = np.arange(40.0) % 4 + 1
+    folds = acv.folds.leave_group_out(y.astype(int))
+    if name == "kfold":
+        data = acv.Examples(y[:, None], y)
+        found = acv.kfold(Mean(), data, folds).to_frame().loc[2, "loss"]
+        assert np.isclose(found, (2 - 8 / 3) ** 2)
+        with pytest.raises(RuntimeError, match="^fold 2 failed") as failed:
+            acv.kfold(Mean(2), data, folds)
+        assert "unreliable: [2]" in repr(pickle.loads(pickle.dumps(failed.value)).result)
+    elif name == "check_result":
+        fit = acv.fit(models.GLM(y[:, None], np.sin(y), "gaussian", penalty=1.0))
+        result = acv.infinitesimal_jackknife(fit, folds)
+        result.params[1] += 5.0
+        assert "; fold 2: params" in str(acv.check_result(result))
+        assert "unreliable: [2]" in repr(replace(result, indefinite=np.arange(4) == 1))
+    else:
+        values = pd.Series(y, [f"s{i}" for i in range(40)])
+        turned = acv.folds.leave_group_out(values[::-1])
+        assert refused(acv.plots.series, None, np.arange(40), values, turned, words="to_numpy")
+
+
+@cases("names", ["compare_models", "choose", "same_choice"], "of sites of two models")
+def test_models_of_other_people_are_not_compared(name):
+    """Their y may be equal all the same, as where rows are sorted by it."""
+    y = np.repeat([0.0, 1.0], 6)
+    first, other = (models.GLM(rows, y, "logistic", penalty=1.0) for rows in (ROWS, ROWS[::-1]))
+    folds = acv.folds.leave_one_out(12)
+    asked = {
+        "compare_models": lambda own: acv.compare_models(
+            {k: acv.newton_step(acv.fit(m), folds) for k, m in enumerate((first, own))}
+        ),
+        "choose": lambda own: acv.choose([first, own], folds),
+        "same_choice": lambda own: acv.same_choice(acv.fit(first), acv.fit(own), 1),
+    }[name]
+    assert refused(asked, other, words="to_numpy")
+    asked(replace(first, X=ROWS.to_numpy()[::-1]))  # which has no names
+
+
+@cases("names", ["HiddenMRF", "SemiSupervised", "bootstrap.refits"], "of columns of polars")
+def test_frames_without_an_index_have_names_of_columns(name):
+    """Square ones, and those with a column a site."""
+    links = pd.DataFrame(np.eye(12, k=1) + np.eye(12, k=-1), ROWS.index, ROWS.index)
+    turned = links.loc[ROWS.index[::-1], ROWS.index[::-1]].iloc[[3, *range(3), *range(4, 12)]]
+    turned = turned[turned.index]
+    if name == "HiddenMRF":
+        build, at = partial(models.HiddenMRF, GROUPS, coupling=0.5), np.log([1.0, 9.0])
+        found, expected = build(edges=polars.from_pandas(turned)), build(edges=links)
+        ones = np.ones(12)
+        assert np.isclose(found.objective(at, ones), expected.objective(at, ones))
+    elif name == "SemiSupervised":
+        affinity = models.GraphAffinity(polars.from_pandas(turned))
+        assert refused(models.ManifoldEnergy, ROWS, affinity, words="to_numpy")
+    else:
+        fit = acv.fit(models.GLM(ROWS, GROUPS, "gaussian", penalty=1.0))
+        weights = pd.DataFrame(1.0 + np.arange(24.0).reshape(2, 12), columns=ROWS.index)
+        expected = acv.bootstrap.refits(fit, weights.to_numpy())
+        for form in (weights, polars.from_pandas(weights)):
+            assert np.array_equal(acv.bootstrap.refits(fit, form[[*ROWS.index[::-1]]]), expected)
+
+
+class OwnMean:
+    """A model of one's own whose index names its sites."""
+
+    n_sites = 12
+    index = ROWS.index
+
+    def __init__(self, **named):
+        vars(self).update(named)
+
+    def objective(self, params, weights):
+        return (weights * (params[0] - np.arange(12.0)) ** 2).sum()
+
+    def heldout_loss(self, params, fold):
+        return (params[0] - np.arange(12.0)[fold]) ** 2
+
+    def initial_params(self, rng):
+        return np.zeros(1)
+
+
+@cases("names", ["Model"], "of sites")
+def test_series_of_ones_own_model_are_in_the_order_of_its_sites(name):
+    seen = pd.Series(np.arange(12) != 11, ROWS.index[::-1])  # s0 is missing
+    assert list(acv.folds.leave_one_out(OwnMean(observed=seen)).labels) == list(ROWS.index[1:])
+    from acvlib.weighting import weights_of
+
+    weights = pd.Series(np.arange(12.0), ROWS.index[::-1])
+    assert np.array_equal(weights_of(OwnMean(sample_weight=weights)), np.arange(12.0)[::-1])
+    free = OwnMean(sample_weight=None, context=5, frames=[1], log_prior=1.0, sequences=[1])
+    acv.choose([free, free], acv.folds.k_fold(12, 3), "exact")  # names that mean nothing here
 
 
 SEQUENCES = ("GaussianHMM", "GaussianHMM full", "MixtureHMM", "PoissonHMM", "AutoRegressiveHMM")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, triu
 
-from ...checks import real_array
+from ...checks import columns_of, real_array
 
 _NO_WEIGHTS = "one coupling serves all edges, so that they are there or not"
 _FORMS = "a networkx graph or an adjacency matrix of all sites (`.sparse` of libpysal's W)"
@@ -62,13 +62,13 @@ def is_networkx(graph: Any) -> bool:
 
 
 def names_of(graph: Any) -> list | None:
-    """The nodes of a networkx graph, or the rows of a frame; None for what has no names."""
+    """The nodes of a networkx graph, or the columns of a frame; None for what has no names."""
     if is_networkx(graph):
         return list(graph)
-    if not hasattr(graph, "index") or not hasattr(graph, "columns"):
+    columns = columns_of(graph)
+    if columns is None or (not hasattr(graph, "index") and len(columns) != len(graph)):
         return None
-    names = list(graph.index)
-    columns = list(graph.columns)
+    names = list(getattr(graph, "index", columns))  # those of rows, which polars does not have
     if columns != names:
         got = f"rows {names[:3]}..., columns {columns[:3]}..."
         raise ValueError(f"rows and columns of an adjacency matrix are the same sites; got {got}")

@@ -8,6 +8,7 @@ W[:, columns] @ right (p, r), right (len(columns), r), of all columns by default
 W[rows, rows].
 """
 
+import sys
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 from joblib import delayed
 from scipy.sparse import csr_matrix, issparse
 
-from ...checks import in_columns_of, in_order_of, index_of, one_line, real_array
+from ...checks import columns_of, in_columns_of, in_order_of, index_of, one_line, real_array
 from ...declared import Positive, Real, declared
 from ...parallel import threads
 
@@ -78,6 +79,8 @@ class GraphAffinity:
         self.index = index_of(matrix)
         if self.index is not None:
             matrix = in_columns_of(list(self.index), "an affinity", matrix)
+        elif (columns := columns_of(matrix)) and "pandas" in sys.modules:  # as of polars
+            self.index = sys.modules["pandas"].Index(columns)
         dense = matrix if issparse(matrix) else real_array("an affinity", matrix, 2, finite=False)
         self.matrix = csr_matrix(dense, dtype=float, copy=True)
         rows, columns = self.matrix.shape
