@@ -196,7 +196,8 @@ def check_whole(name: str, value: Any, least: int, most: float = MOST, of: str =
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         bounds = f"must be a whole number from {least} to {most}"
-        raise ValueError(f"{name} = {value!s:.60}{of}: {bounds}")
+        shown = repr(value) if isinstance(value, str) else value
+        raise ValueError(f"{name} = {shown!s:.60}{of}: {bounds}")
     return int(value)
 
 

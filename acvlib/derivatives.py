@@ -12,7 +12,7 @@ from autograd import elementwise_grad, grad, jacobian
 from autograd.core import make_vjp, primitive_jvps, primitive_vjps
 from autograd.extend import defjvp
 
-from .checks import check_whole, one_line
+from .checks import check_whole, one_line, real_array
 from .declared import declared
 from .folds import WHOLE, Folds
 from .folds.sites import Known
@@ -213,7 +213,7 @@ class Derivatives:
         loss = self.model.heldout_loss
         unchecked = getattr(loss, "unchecked", None)  # what is given was checked at the door
         losses = loss(params, fold) if unchecked is None else unchecked(self.model, params, fold)
-        losses = np.asarray(losses)
+        losses = real_array("heldout_loss", losses, finite=False)
         _check_shape("heldout_loss", losses, fold.shape, "one loss for each site of the fold")
         return losses
 

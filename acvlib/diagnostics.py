@@ -7,7 +7,7 @@ import numpy as np
 
 from .declared import Positive, Real, Rng, Whole, declared
 from .derivatives import Derivatives, check_weights_read, derivatives_of
-from .folds import leave_one_out
+from .folds import Folds, leave_one_out
 from .folds import weights as weights_without
 from .folds.sites import Known
 from .methods.exact import exact
@@ -58,6 +58,7 @@ def check_model(
     gradient, hessian, cross: derivatives against central differences. corner: the same where a
     fifth of the sites have weight 0, by differences into the inside, and F and its gradient without
     some hundred single sites: they must be finite, and F smooth in the weights up to there.
+    heldout: losses of that fifth, in another order.
     deletion: weight 0 against a model that never had the sites; the gradients must agree, and the
     objectives but for a constant. Only `without` can show a term that forgets its weight: the
     derivatives of a wrong objective are right.
@@ -94,6 +95,8 @@ def check_model(
     check_weights_read("residual" if derivatives.is_equation else "objective", slopes, observed)
     finite = all(np.isfinite(part).all() for part in single)
     errors["corner"] = max(*at_corner.values(), 0.0 if finite else float("inf"))
+    there, back = (derivatives.heldout(params, Folds([s]))[0] for s in (sites, sites[::-1]))
+    errors["heldout"] = _relative(back, there[::-1])
     if without is not None:
         smaller = derivatives_of(without(sites))
         errors["deletion"] = _deletion_error(derivatives, smaller, params, along, corner)
@@ -111,6 +114,7 @@ _REMEDIES = {
     "hessian": _DERIVATIVE,
     "cross": "the gradient is not smooth in the weights, or its derivative is wrong",
     "corner": "at weight 0 a derivative is not finite or jumps: avoid log, division or roots of it",
+    "heldout": "heldout_loss must give a loss for each site of the fold, in the order of the fold",
     "deletion": "weight 0 does not delete a site: multiply every term of the site by its weight",
 }
 

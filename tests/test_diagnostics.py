@@ -17,7 +17,7 @@ def cox(rng, **settings):
 def test_a_cox_model_that_weighs_its_risk_sets_passes(rng):
     model = cox(rng)
     errors = acv.check_model(model, POINT, rng, model.without)
-    assert set(errors) == {"gradient", "hessian", "cross", "corner", "deletion"}
+    assert set(errors) == {"gradient", "hessian", "cross", "corner", "heldout", "deletion"}
     assert max(errors.values()) < 1e-5
     with pytest.raises(ValueError, match=r"params \(2,\): initial_params .* gives \(3,\)"):
         acv.check_model(model, POINT[:2], rng)
@@ -65,4 +65,12 @@ def test_estimating_equations_are_checked_by_their_residual(rng):
     x = rng.normal(size=(60, 2))
     y = np.exp(x @ [1.0, -1.0] / 4) + 0.3 * rng.normal(size=60)
     errors = acv.check_model(CurvedInstruments(x, x, y), POINT[:2], rng)
-    assert set(errors) == {"hessian", "cross", "corner"}
+    assert set(errors) == {"hessian", "cross", "corner", "heldout"}
+
+
+def test_losses_in_another_order_than_the_fold_are_found(rng):
+    model = cox(rng)
+    right = model.heldout_loss
+    model.heldout_loss = lambda params, fold: right(params, np.sort(fold))
+    with pytest.raises(ValueError, match="errors of heldout .* in the order of the fold"):
+        acv.check_model(model, POINT, rng)

@@ -34,7 +34,7 @@ Alpha = Annotated[np.ndarray, Real("n_alpha", above=0.0)]
 ModelOf = Callable[[np.ndarray], Any]  # a class of models is one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CVGradient:
     """Exact cross-validation at alpha, and its gradient.
 

@@ -37,7 +37,7 @@ NUDGE = 1e-3  # standard errors of phi, over which its gradient must agree with 
 AGREED = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Influence:
     """What leaving out k sites together does to phi.
 

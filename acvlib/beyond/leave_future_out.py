@@ -39,7 +39,7 @@ class UnreliableOrigins(UserWarning):
     """The refits that were allowed leave some origins too far from their own."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FutureLosses(HeldOutLosses):
     """Held-out losses of n origins, as of `exact` on `folds()`, and the params behind them.
 

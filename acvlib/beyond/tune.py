@@ -24,7 +24,7 @@ class OtherOptimum(UserWarning):
     """Refits that went on from alpha to alpha ended elsewhere than those from the fit."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tuning:
     """What `tune` found.
 

@@ -194,6 +194,7 @@ def from_splitter(
 
     Raises ValueError: a training set repeats a row, or shares one with its test set.
     """
+    check_kind("cv", cv, object, ": give an instance of it")
     if getattr(X, "ndim", 1) == 0 or not hasattr(X, "__len__"):
         raise ValueError(f"X is {X!r:.60}: it must have a row for each site")
     n_sites = X.shape[0] if hasattr(X, "shape") else len(X)

@@ -150,6 +150,8 @@ class Folds:
             names = range(len(self)) if self.labels is None else self.labels
             index = require("pandas", extra="tables").Index(names)
             return in_order_of(index, "the flags", rows).to_numpy(bool)
+        if isinstance(rows, str):
+            raise ValueError(f"folds[{rows!r}]: folds are numbered; folds.labels has their names")
         if isinstance(rows, np.ndarray) and rows.ndim > 1:
             raise ValueError(f"rows of shape {rows.shape}: give the np.flatnonzero of flags")
         return range(len(self))[rows] if getattr(rows, "shape", None) == () else rows

@@ -47,7 +47,7 @@ LOSSES = {
 
 
 @declared
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairwiseLinear(ModelDefaults):
     """Every point is a site; a fold is scored by the pairs inside it. All (p, p) pairs are held.
 

@@ -74,7 +74,7 @@ def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -
     _check_files(dataset, [*names, *label], features is None)
     index = index_of(source)
     if index is None and "pandas" in sys.modules:  # else nothing else has names
-        index = _index_of(dataset)
+        index = _index_of(dataset, target)
         target = target if index_of(target) is None else _by_index(target, index)
         index = None if _restarts(index) and not index.is_unique else index
     batches = dataset.to_batches(
@@ -199,17 +199,26 @@ def _restarts(index):
     return places[0] == 0 and bool(((places == 0) | (np.diff(places, prepend=-1) == 1)).all())
 
 
-def _index_of(dataset):
-    """The pandas index that files or a table were written with; None where there is none."""
+def _index_of(dataset, target):
+    """The pandas index that files or a table were written with; None where there is none.
+
+    None, too, of a part of a table: a Series beside several such files is a ValueError.
+    """
     pandas = require("pandas", extra="tables")
     parts = []
-    for part in dataset.get_fragments():
+    fragments = list(dataset.get_fragments())
+    for part in fragments:
         columns = (part.physical_schema.pandas_metadata or {}).get("index_columns", [])
         if len(columns) != 1:
             return None
         if isinstance(columns[0], dict):
             ends = (columns[0][name] for name in ("start", "stop", "step"))
             parts.append(pandas.RangeIndex(*ends))
+            if len(parts[-1]) != part.count_rows():
+                if len(fragments) > 1 and index_of(target) is not None:
+                    written = "the files have the rows of one frame in another order"
+                    raise ValueError(f"{written}, as by partition_cols: write the target with them")
+                return None
         else:
             parts.append(pandas.Index(part.to_table(columns=columns).column(0).to_pandas()))
     return parts[0].append(parts[1:])

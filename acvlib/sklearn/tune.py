@@ -30,7 +30,7 @@ LOSSES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tuned:
     """What `approx_tune` found.
 

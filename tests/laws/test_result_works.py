@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 import acvlib as acv
 
 from .doors import DOORS, folds_of, glm, hmm_by_frames, rows
-from .law import cases, hold
+from .law import cases, hold, refused
 
 
 def logistic_result(method):
@@ -126,3 +126,13 @@ def test_errors_of_zero_are_drawn(name, ax):
     bottom, _ = ax.get_ylim()
     assert len(ax.patches) == 2
     assert all((box.get_path().vertices[:, 1] >= bottom).all() for box in ax.patches)
+    assert refused(acv.plots.error_ladder, ax, {"exact": [-0.1, -0.2]}, words="negative")
+
+
+@cases("result_works", ["Fit", "CVResult", "ResultCheck"], "compared")
+def test_results_can_be_kept_in_sets(name):
+    fit = acv.fit(acv.models.GLM(np.arange(9.0)[:, None], np.sin(np.arange(9.0)), "gaussian"))
+    result = acv.exact(fit, acv.folds.k_fold(fit.model, 3))
+    held = {"Fit": fit, "CVResult": result, "ResultCheck": acv.check_result(result)}[name]
+    assert len({held, held}) == 1
+    assert held != pickle.loads(pickle.dumps(held))

@@ -149,6 +149,8 @@ def test_folders_of_keys_are_columns(tmp_path):
     data = Examples.of(tmp_path, "label", features=["a", "b", "c", "year"])
     np.testing.assert_array_equal(data.X[:, :3], X)
     np.testing.assert_array_equal(data.X[:, 3], np.repeat([2001, 2002], 150))
+    with pytest.raises(ValueError, match="rows of one frame in another order"):
+        Examples.of(tmp_path, FRAME["label"], ["a", "b", "c"])
 
 
 def test_scratch_files_go_with_their_arrays(tmp_path, monkeypatch):

@@ -37,7 +37,7 @@ MOVES = 10  # from a fold's own params to its refit
 PROVED = [FAMILIES[name] for name in ("logistic", "poisson", "poisson rate")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """Bounds of each fold's exact refit, which are infinite where nothing is proved.
 

@@ -39,7 +39,7 @@ STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
 @declared
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HMM(Parameters, Predictions, ModelDefaults):
     """Maximise the posterior density of a K-state HMM.
 

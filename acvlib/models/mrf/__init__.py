@@ -15,7 +15,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ...checks import MOST, check_whole, require
+from ...checks import MOST, check_choice, check_whole, require
 from ...declared import AnyNumber, Check, Is, Params, Real, Rng, Sizes, declared
 from ...derivatives import Derivatives
 from ...folds import Fold
@@ -135,9 +135,8 @@ class HiddenMRF(ModelDefaults):
             from geopandas import read_file
 
             areas = read_file(areas)
-        columns = [name for name in (counts, exposure) if isinstance(name, str)]
-        if lacking := [name for name in columns if name not in areas]:
-            raise ValueError(f"no column {lacking[0]!r}; there are {', '.join(map(str, areas))}")
+        for name in (counts, exposure) if isinstance(exposure, str) else (counts,):
+            check_choice("column", name, list(map(str, getattr(areas, "columns", ()))))
         exposure = areas[exposure] if isinstance(exposure, str) else exposure
         edges = neighbours(areas, contiguity)
         return cls(areas[counts], edges, coupling, n_states, exposure=exposure, **settings)

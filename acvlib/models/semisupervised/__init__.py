@@ -36,7 +36,7 @@ LOSSES = {
 
 
 @declared
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SemiSupervised(ModelDefaults):
     """LapRLS (loss "square"), LapRLR ("logistic") or LapSVM ("squared_hinge"); a site is a point.
 

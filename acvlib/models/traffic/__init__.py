@@ -45,7 +45,7 @@ class TrafficParams(NamedTuple):
 
 
 @declared
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PoissonTraffic(ModelDefaults):
     """The time-varying Poisson model; MAP in D = 11 unconstrained coordinates.
 
