@@ -8,18 +8,23 @@ Source: Zhu and Liu (2021), Eq. 7, Example 3 and Corollary 6.2.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
 
 from ..declared import NonNegative, OneOf, Params, Real, Rng, declared
 from ..derivatives import Derivatives, SmoothLoss
-from ..folds import Fold, ModelFolds
+from ..folds import WHOLE, Fold, Folds, ModelFolds
 from ..model import ModelDefaults
 from ..solvers.inverse import DenseHessian
+from ..trials import NoFiniteOptimum
 from ..weighting import Weights
 
+FLAT = 1e-10  # least eigenvalue of a Hessian, over the largest at the start: no optimum
+FEW = 3  # directions of further starts
+SIZES = (0.3, 1.0, 3.0)  # of these
 SMOOTH = 0.1  # |u| is sqrt(u^2 + SMOOTH^2), Zhu and Liu (2021), Section 5.1
 
 
@@ -65,6 +70,8 @@ class PairwiseLinear(ModelDefaults):
     sites = "points"
 
     def __post_init__(self):
+        if not self.convex:
+            self.__dict__["further_starts"] = self._other_directions
         if np.ptp(self.y) == 0.0:
             raise ValueError(f"every y is {self.y[0]}: no two points differ")
 
@@ -110,11 +117,29 @@ class PairwiseLinear(ModelDefaults):
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Zeros where F is convex; else the direction in which class means differ most."""
-        if self.convex:
-            return np.zeros(self.n_params)
+        return np.zeros(self.n_params) if self.convex else self._directions[0]
+
+    def _other_directions(self):
+        """Short and long ones, in which class means differ less."""
+        return [size * each for each in self._directions[:FEW] for size in SIZES]
+
+    @cached_property
+    def _directions(self):
         means = np.array([self.X[self.y == label].mean(axis=0) for label in np.unique(self.y)])
-        _, _, directions = np.linalg.svd(means - means.mean(axis=0))
-        return directions[0]
+        return np.linalg.svd(means - means.mean(axis=0))[2]
+
+    def check_folds(self, folds: Folds) -> None:
+        """Raise ValueError for a fold of which one point is scored, which has no pair."""
+        alone = folds.scored.sizes == 1
+        folds.scored.refuse(alone, "scores one point, which has no pair: omit two or more together")
+
+    def check_optimum(self, params: np.ndarray) -> None:
+        """Raise NoFiniteOptimum where params (D,) run to infinity, or are not determined."""
+        check_curved(self, params[None], WHOLE)
+
+    def check_refits(self, params: np.ndarray, folds: Folds) -> None:
+        """The same of the first such fold, of params (n_folds, D)."""
+        check_curved(self, params, folds)
 
     @declared
     def printed_cross(self, params: Params, folds: ModelFolds) -> np.ndarray:
@@ -122,6 +147,25 @@ class PairwiseLinear(ModelDefaults):
         sums = self.derivatives._site_sums(params, np.ones(self.n_sites))
         kept = self.n_sites - folds.sizes[:, None]
         return -self.n_sites * (folds.indicator(self.n_sites) @ sums) / kept**2
+
+
+def check_curved(model: Any, params: np.ndarray, folds: Folds) -> None:
+    """Raise NoFiniteOptimum for the first fold at whose params F is flat in some direction.
+
+    Only without a ridge, gamma_i = 0: there pairs or labels may be separated.
+    """
+    if model.gamma_i > 0.0:
+        return
+    start = model.initial_params()
+    largest = np.linalg.eigvalsh(model.derivatives.hessian(start, np.ones(model.n_sites)))[-1]
+    for part in model.derivatives.portions(folds, model.n_params):
+        hessians = model.derivatives.fold_hessians(params[part], folds[part]).matrices
+        flat = np.linalg.eigvalsh(hessians)[:, 0] <= FLAT * largest
+        for number in part.start + np.flatnonzero(flat):
+            where = f"without {folds.name(number)} " if len(folds[number]) else ""
+            raise NoFiniteOptimum(
+                f"{where}theta is infinite, or not determined in some direction: pass gamma_i > 0"
+            )
 
 
 class PairwiseDerivatives(Derivatives):

@@ -17,6 +17,7 @@ from ..checks import NotFinite, one_line
 from ..parallel import blas_for
 
 HELD = 2**25  # entries of fold Hessians that are in memory together: a quarter of a gigabyte
+PIVOT = 1e-15  # times D: of a diagonal entry, what rounding alone may leave of it in a factor
 CONDITIONED = 1e-7  # least over largest eigenvalue above which an inverse is as good as a factor
 
 
@@ -75,11 +76,13 @@ class DenseHessian:
             raise NotFinite("the Hessian holds nan or infinity")
         with blas_for(self.matrix.size * len(self.matrix)):
             upper = cholesky(self.matrix, check_finite=False)
+            if _is_singular(upper, self.matrix):
+                raise np.linalg.LinAlgError("singular, but for rounding")
             return upper if self.basis is None else upper @ self.basis, False
 
     @cached_property
     def indefinite(self) -> bool:
-        """Whether the Cholesky factor does not exist."""
+        """Whether the Cholesky factor does not exist, or is rounding alone in some direction."""
         try:
             return self.factor is None
         except np.linalg.LinAlgError:
@@ -88,11 +91,11 @@ class DenseHessian:
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """H^-1 columns, (D,) or (D, n). Raises IndefiniteHessian."""
         if self.indefinite:
-            smallest = np.linalg.eigvalsh(self)[0]
+            smallest, *_, largest = 2 * np.linalg.eigvalsh(self).tolist()
+            needed = max(-smallest, PIVOT * len(self.matrix) * largest)
             raise IndefiniteHessian(
                 f"the Hessian's smallest eigenvalue is {smallest:.3g}: fit to convergence, check "
-                "that the data identify every parameter, or pass damping > "
-                f"{max(-smallest, 0.0):.3g}"
+                f"that the data identify every parameter, or pass damping > {needed:.3g}"
             )
         few = columns.ndim == 1 or columns.shape[1] <= len(self.matrix)
         with blas_for(columns.size * len(self.matrix)):
@@ -123,6 +126,12 @@ class DenseHessian:
             return self
         inward = np.eye(len(self.matrix)) if self.basis is None else np.linalg.inv(self.basis)
         return type(self)(self.matrix + damping * inward.T @ inward, self.basis)
+
+
+def _is_singular(factor, matrix):
+    """Whether some column depends on those before it, but for rounding: in any units."""
+    left = np.diagonal(factor) ** 2
+    return bool((left <= PIVOT * len(matrix) * np.diagonal(matrix)).any())
 
 
 def _share(upper, matrix):
@@ -190,7 +199,8 @@ class DenseFolds(FoldSolver):
         with blas_for(self.matrices.shape[-1] ** 3):
             for number, matrix in enumerate(self.matrices if self.symmetric else ()):
                 with suppress(np.linalg.LinAlgError):
-                    factors[number] = np.linalg.cholesky(matrix)
+                    factor = np.linalg.cholesky(matrix)
+                    factors[number] = None if _is_singular(factor, matrix) else factor
         return factors
 
     @cached_property

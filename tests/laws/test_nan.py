@@ -2,7 +2,9 @@
 
 import warnings
 
+import autograd.numpy as anp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_validate
@@ -11,7 +13,7 @@ import acvlib as acv
 from acvlib import models
 
 from .doors import folds_of, rows
-from .law import RNG, ask, cases, hold
+from .law import RNG, ask, cases, hold, refused
 
 
 @cases("nan", ["exact", "newton_step"], "of a fold")
@@ -29,6 +31,52 @@ def test_one_bad_fold_is_named_and_the_others_go_on(name):
             result = ask(method, acv.fit(model), folds_of(fold))
         assert np.isfinite(result.fold_losses).tolist() == [False, True, True, True]
         assert any("fold 0" in str(warning.message) for warning in said)
+
+
+@cases("nan", ["PairwiseLinear", "SemiSupervised"], "of a refit at infinity")
+def test_a_refit_without_an_optimum_has_no_loss(name):
+    """Without a ridge; all of these folds but some leave pairs, or labels, that are separated."""
+    x = np.random.default_rng(0).normal(size=(10, 2))
+    y = x @ [1.0, -0.5]
+    if name == "PairwiseLinear":
+        y[:2] = y[1::-1]  # the one pair out of order
+        model = models.PairwiseLinear(x, y, gamma_i=0.0)
+        assert refused(acv.exact, acv.fit(model), folds_of(np.arange(10)), words="no pair")
+    else:
+        y = np.sign(y) * np.where(np.arange(10) < 2, -1.0, 1.0)
+        energy = models.ManifoldEnergy(x, models.RBFAffinity(x, 1.0))
+        model = models.SemiSupervised(energy, y, "logistic", gamma_p=0.0, gamma_i=0.0)
+    with pytest.warns(UserWarning, match="fold 0.*without fold 0 theta is infinite"):
+        result = acv.exact(acv.fit(model), folds_of(np.arange(10) // 2))
+    assert np.isfinite(result.fold_losses).tolist() == [False, True, True, True, True]
+
+
+@cases("nan", ["Model"], "of a singular Hessian")
+def test_a_parameter_that_is_not_identified_is_named_whatever_rounding_leaves(name):
+    """A column twice, in any units: a Cholesky factor exists in half of these draws."""
+
+    class Twice:
+        n_sites = 20
+
+        def __init__(self, rng, unit):
+            x = rng.normal(size=(20, 2))
+            self.x, self.y = x[:, [0, 1, 0]] * [1.0, 1.0, unit], rng.normal(size=20)
+
+        def objective(self, params, weights):
+            return anp.dot(weights, (anp.dot(self.x, params) - self.y) ** 2)
+
+        def heldout_loss(self, params, fold):
+            return (self.x[fold] @ params - self.y[fold]) ** 2
+
+        def initial_params(self, rng):
+            return np.zeros(3)
+
+    @hold(4, rng=RNG, unit=st.sampled_from([1.0, 1e-6, 1e7]))
+    def check(rng, unit):
+        with pytest.warns(UserWarning, match="Newton decrement inf"):
+            fit = acv.fit(Twice(rng, unit))
+        with pytest.warns(UserWarning, match="not an optimum"):
+            assert refused(acv.infinitesimal_jackknife, fit, [[0]], words="identify")
 
 
 @cases("nan", ["approx_cross_validate"], "of a rare class")

@@ -19,14 +19,12 @@ import numpy as np
 from ...checks import in_order_of, real_array
 from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, declared
 from ...derivatives import Derivatives, SmoothLoss
-from ...folds import Fold, Folds, ModelFolds
+from ...folds import WHOLE, Fold, Folds, ModelFolds
 from ...model import ModelDefaults
 from ...solvers.inverse import DenseHessian
 from ...weighting import Weights
+from ..pairwise import check_curved
 from .energy import ManifoldEnergy
-
-FLAT = 1e-10  # smallest eigenvalue of a Hessian over the largest at 0, of a direction left open
-
 
 LOSSES = {
     "square": SmoothLoss(lambda f, y: (f - y) ** 2),
@@ -137,15 +135,12 @@ class SemiSupervised(ModelDefaults):
         return -by_loss - pairs / (self.n_sites - omitted) ** 2
 
     def check_optimum(self, params: np.ndarray) -> None:
-        """Raise ValueError where gamma_i = 0 leaves a direction undetermined, or at infinity."""
-        if self.gamma_i > 0.0:
-            return
-        points = params, self.initial_params()
-        hessians = [self.derivatives.hessian(at, np.ones(self.n_sites)) for at in points]
-        (least, *_), (*_, largest) = map(np.linalg.eigvalsh, hessians)
-        if least <= FLAT * largest:
-            open_direction = "gamma_i = 0 and the points leave a direction of theta undetermined"
-            raise ValueError(f"{open_direction}: pass gamma_i > 0")
+        """Raise NoFiniteOptimum where gamma_i = 0 leaves a direction undetermined, or infinite."""
+        check_curved(self, params[None], WHOLE)
+
+    def check_refits(self, params: np.ndarray, folds: Folds) -> None:
+        """The same of the first such fold, of params (n_folds, D)."""
+        check_curved(self, params, folds)
 
 
 class SemiSupervisedDerivatives(Derivatives):
