@@ -332,7 +332,7 @@ for ending, method in rungs.items():
 
 # %%
 recording = datasets.load_or_simulate("mocap, long", long_rng)
-x = recording.scaled().sequences[0][: 1484 if paper else 300]
+x = recording.scaled().sequences[0][: 1484 if paper else 240]
 n_draws, n_folds, k = (20, 10, 5) if paper else (3, 4, 3)
 fits = [
     mocap_fits.models(x, k, draw_rng, 2 if paper else 1)

@@ -341,8 +341,9 @@ fitted = {
 }
 
 # %% tags=["hide-input"]
+patience = 3.0 if paper else 0.5
 timed = {
-    name: general_tables.table1(m, rng, (5, 10, 20))
+    name: general_tables.table1(m, rng, (5, 10, 20), patience=patience)
     if name in small_sets
     else general_tables.table1(m, rng, (20,), calls=1)
     for name, m in fitted.items()

@@ -231,7 +231,7 @@ print(f"{flips} rows do" if flips else "no ten rows were found that do")
 # %%
 full = weak.fit
 less = acv.fit(replace(full.model, X=np.delete(full.model.X, 1, axis=1)))
-few = 5 if paper else 2
+few = 5 if paper else 1
 kept, lost = acv.same_choice(full, less, few)
 ledger.record("beyond.any_k.choice", kept)
 print(f"no {kept} rows change the choice; {lost or f'no {few}'} are found that do")
