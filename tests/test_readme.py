@@ -30,20 +30,6 @@ def test_example_runs_prints_the_table_and_starts_the_book(capsys):
     assert f"```python\n{code}```" in (ROOT / "book/index.md").read_text("utf-8")
 
 
-def test_ten_minutes_run_and_end_in_a_decision(capsys):
-    page = (ROOT / "book/ten_minutes.md").read_text("utf-8")
-    names = {}
-    exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.S)), names)
-    printed = capsys.readouterr().out
-    shown = "".join(re.findall(r"```text\n(.*?)```", page, re.S))
-    printed_words, shown_words = (
-        re.sub(r", [\d.]+ s\)", ")", text).split() for text in (printed, shown)
-    )
-    assert printed_words == shown_words
-    assert "best: 2" in printed
-    assert names["careful"].folds is names["blocks"]
-
-
 TABLES = [line for line in README.splitlines() if line.startswith("| ")]
 CALLS = re.findall(r"`(acv\.[^`]*\))`", "\n".join(TABLES))
 RNG = np.random.default_rng(0)

@@ -142,3 +142,17 @@ def test_chapters_that_are_not_published_are_left_out_of_the_contents(tmp_path, 
     assemble.leave_out_missing(tmp_path)
     assert (tmp_path / "_toc.yml").read_text("utf-8") == "".join(lines[:2])
     assert names[1] in capsys.readouterr().out
+
+
+def test_ten_minutes_run_and_end_in_a_decision(capsys):
+    page = (ROOT / "book/ten_minutes.md").read_text("utf-8")
+    names = {}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.S)), names)
+    printed = capsys.readouterr().out
+    shown = "".join(re.findall(r"```text\n(.*?)```", page, re.S))
+    printed_words, shown_words = (
+        re.sub(r", [\d.]+ s\)", ")", text).split() for text in (printed, shown)
+    )
+    assert printed_words == shown_words
+    assert "best: 2" in printed
+    assert names["careful"].folds is names["blocks"]
