@@ -116,8 +116,8 @@ def numbered(labels: Any) -> tuple[np.ndarray, list]:
     except (TypeError, ValueError):  # lists, arrays, pandas.NA
         usable = False
     if not usable:
-        shape = getattr(labels, "shape", (len(values),))
-        raise ValueError(f"labels of shape {shape}: give one a site, none of them nan")
+        wanted = "one a site, none of them nan or masked: frame['column'], or list(labels)"
+        raise ValueError(f"labels are {brief(labels)}, and must be {wanted}")
     order = list(dict.fromkeys(values))
     with suppress(TypeError):  # of several types
         order = sorted(order)
@@ -175,6 +175,11 @@ class Tables(tuple):
     columns: list | None = None
     indices: list | None = None
     names: Any = None
+
+    @property
+    def index(self) -> Any:
+        """The names, where `index_of` looks for them."""
+        return self.names
 
     def named(self, columns: list | None, indices: list | None, names: Any = None) -> "Tables":
         """These, which have these names."""

@@ -6,6 +6,7 @@ A scheme maps site weights w (n_sites,) and the sites that each edge joins (n_ed
 Source: Ghosh et al. (2020), section 3.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import autograd.numpy as anp
@@ -26,6 +27,18 @@ class FactorWeights(NamedTuple):
     observation: Any
     latent: Any
     edge: Any
+
+    @classmethod
+    def of(cls, scheme: Callable, weights: Any, edges: np.ndarray) -> "FactorWeights":
+        """What a scheme gives, which may be the user's; TypeError unless it is three arrays."""
+        factors = scheme(weights, edges)
+        listed = factors if isinstance(factors, tuple | list) else [factors]
+        shapes = [getattr(factor, "shape", None) for factor in listed]
+        wanted = [(len(weights),), (len(weights),), (len(edges),)]
+        if shapes != wanted:
+            arrays = f"(observation, latent, edge), arrays of shapes {wanted}"
+            raise TypeError(f"scheme must return {arrays}; got {type(factors).__name__}, {shapes}")
+        return cls(*listed)
 
 
 def keep_latents(weights: Any, edges: np.ndarray) -> FactorWeights:

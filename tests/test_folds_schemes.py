@@ -249,6 +249,8 @@ REFUSED = {
     "less than a site": lambda: folds.iid(50, 1, 3, RNG),
     "one group": lambda: folds.leave_group_out([1, 1, 1]),
     "labels None": lambda: folds.leave_group_out([1, None, 2]),
+    "labels of a word": lambda: folds.leave_group_out("abab"),
+    "labels of a table": lambda: folds.leave_group_out(np.zeros((4, 2))),
     "loop": lambda: folds.balls(3, [(0, 0)], 1),
 }
 REASON = "must be|of shape|has shape|less than one site|no site is|one group|one above 0"

@@ -26,3 +26,12 @@ def test_a_label_has_at_most_all_of_its_weight_and_is_one():
     for weight, label in ((2.0, 0), (-1.0, 0), (1.0, -1)):
         with pytest.raises(ValueError, match="of site 0 is (not from 0 to 1|outside)"):
             weighting.hide_labels(np.array([weight]), np.array([label]), 2)
+
+
+def test_a_scheme_of_the_user_returns_three_arrays():
+    ones = np.ones(A.n_sites)
+    mine = PoissonTraffic(*SERIES, lambda w, edges: tuple(weighting.drop_latents(w, edges)))
+    assert mine.objective(TRAFFIC_PARAMS, ones) == B.objective(TRAFFIC_PARAMS, ones)
+    for wrong in (lambda w, edges: w, lambda w, edges: (w, w, w), lambda w, edges: None):
+        with pytest.raises(TypeError, match="scheme must return .observation, latent, edge."):
+            PoissonTraffic(*SERIES, wrong).objective(TRAFFIC_PARAMS, ones)

@@ -6,7 +6,7 @@ Source: Lafferty, McCallum and Pereira (2001); Okazaki (2007), CRFsuite.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from numbers import Real as Number
@@ -16,25 +16,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..checks import LARGEST, in_order_of, index_of, read_only
+from ..checks import LARGEST, Tables, read_only
 from ..declared import Params, Real, Sizes, declared
 from ..models.crf import Tagging
 from ..models.crf.tokens import FeatureParams, Tokens, joined
 from ..weighting import site_weights
 from .sparse_crf import FeatureDerivatives
 
-OFFSET = 28  # byte of crfsuite's model file at which that of the table of features stands
+OFFSET = 28  # byte of crfsuite's model file at which those of features, labels, names stand
 LOGGED = 1e-4  # relative error of F in crfsuite's log
 SAME = "give the X and y that it was fitted to"
 FEATURE = np.dtype([("kind", "<u4"), ("source", "<u4"), ("target", "<u4"), ("weight", "<f8")])
 
 
-class Attributes(NamedTuple):
+class Encoded(NamedTuple):
     """Sentences of tokens end to end: matrix (n_tokens, n_attributes), starts (N + 1,), names."""
 
     matrix: csr_array
     starts: np.ndarray
     names: tuple
+
+
+class Attributes(Encoded):
+    """And index, the names of the sentences, as in pandas, or None."""
+
+    index: Any = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,13 +72,11 @@ class FeatureCRF(Tagging):
     def __post_init__(self):
         listed = self.sentences
         encoded = listed if isinstance(listed, Attributes) else attributes(listed)
-        object.__setattr__(self, "sentences", encoded)
-        index = index_of(listed)
-        labels = in_order_of(index, "labels", self.labels)
-        object.__setattr__(self, "labels", _labels(labels, np.diff(encoded.starts)))
-        weights = in_order_of(index, "sample_weight", self.sample_weight)
-        weights = site_weights(weights, len(self.labels), "sentence")
-        object.__setattr__(self, "sample_weight", weights)
+        encoded = Attributes(*encoded)
+        encoded.index, labels, weights = self._aligned(listed)
+        labels = Tables(_labels(labels, np.diff(encoded.starts))).named(None, None, encoded.index)
+        weights = site_weights(weights, len(labels), "sentence")
+        self.__dict__.update(sentences=encoded, labels=labels, sample_weight=weights)
         numbers = {label: k for k, label in enumerate(self.classes)}
         tags = np.array([numbers.get(label, 0) for sentence in self.labels for label in sentence])
         tokens = self._tokens(encoded, tags)
@@ -81,7 +85,7 @@ class FeatureCRF(Tagging):
         free = self._seen(tokens) if self.free is None else is_free("free", self.free, Sizes())
         if (np.diff(free) <= 0).any():
             raise ValueError("free must be rising: each weight has one place")
-        self._settle(tokens, read_only(free, np.int64), index)
+        self._settle(tokens, read_only(free, np.int64), encoded.index)
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -211,9 +215,12 @@ def from_crfsuite(
 
     Raises
     ------
-    ValueError : not fitted; an algorithm other than lbfgs, c1 above 0, or min_freq; other data
+    ValueError : not fitted; an algorithm other than lbfgs, c1 above 0, c2 = 0, min_freq; other data
     """
-    if getattr(fitted, "tagger_", None) is None:
+    if not hasattr(fitted, "modelfile"):
+        wanted = "an sklearn_crfsuite.CRF, such as the best_estimator_ of a search"
+        raise TypeError(f"fitted must be {wanted}; got {fitted!r:.60}")
+    if fitted.tagger_ is None:
         raise ValueError("the CRF is not fitted: call its fit(X, y)")
     if fitted.algorithm not in (None, "lbfgs") or fitted.c1:
         settings = f"algorithm={fitted.algorithm!r}, c1={fitted.c1!r}"
@@ -221,11 +228,12 @@ def from_crfsuite(
     if fitted.min_freq:
         reason = "each refit of crfsuite drops what is rare in its data, weights of 0 do not"
         raise ValueError(f"min_freq={fitted.min_freq!r}: {reason}; fit without")
-    ridge = 2.0 * (1.0 if fitted.c2 is None else fitted.c2)
-    y = in_order_of(getattr(X, "index", None), "y", y)
-    model = FeatureCRF(X, y, ridge)
+    c2 = 1.0 if fitted.c2 is None else fitted.c2
+    if not c2 > 0.0:
+        raise ValueError(f"c2={c2!r}: the optimum may be at infinity; fit with c2 above 0")
+    model = FeatureCRF(X, y, 2.0 * c2)
     free, params = _stored_weights(fitted, model)
-    model = FeatureCRF(model.sentences, y, ridge, free=free)
+    model = replace(model, free=free)
     last = getattr(getattr(fitted, "training_log_", None), "last_iteration", None) or {}
     value = model.objective(params, np.ones(model.n_sites))
     if abs(last.get("loss", value) - value) > LOGGED * (1.0 + abs(value)):
@@ -238,16 +246,17 @@ def _stored_weights(fitted, model):
     """(numbers of the weights in the model file, in order, and the weights)."""
     path = fitted.modelfile.name
     content = Path(path).read_bytes()
-    (offset,) = np.frombuffer(content, "<u4", 1, OFFSET)
-    name, _, count = np.frombuffer(content, "<u4", 3, offset)
-    if content[:4] != b"lCRF" or name.tobytes() != b"FEAT":
+    offset, labels, names = np.frombuffer(content, "<u4", 3, OFFSET)
+    kind, _, count = np.frombuffer(content, "<u4", 3, offset)
+    if content[:4] != b"lCRF" or kind.tobytes() != b"FEAT":
         raise ValueError(f"{path} is not a model file of crfsuite 0.12: fit the CRF again")
     stored = np.frombuffer(content, FEATURE, count, offset + 12)
+    if not count and len(model.classes) == 1:
+        raise ValueError(f"{model.classes[0]!r:.60} is the only label: y must have two or more")
     if not count:
         raise ValueError(f"{path} has no weights: training failed; rescale numbers, fit again")
-    info = fitted.tagger_.info()
-    attribute = _renumbered(info.attributes, model.names)
-    label = _renumbered(info.labels, model.classes)
+    attribute = _renumbered(content, names, model.names)
+    label = _renumbered(content, labels, model.classes)
     sources = stored["source"]
     links = stored["kind"] == 1
     row = np.empty(len(stored), np.int64)
@@ -258,10 +267,17 @@ def _stored_weights(fitted, model):
     return numbers[order], stored["weight"][order]
 
 
-def _renumbered(ids, names):
-    """For each of crfsuite's ids, {name: id}, our number of the name."""
+def _renumbered(content, table, names):
+    """Our number of each name in a table of the model file, in crfsuite's order."""
+    if cut := [name for name in names if "\0" in name]:
+        raise ValueError(f"crfsuite cuts {cut[0]!r:.60} at its NUL: replace NULs, fit again")
+    size, entries = np.frombuffer(content, "<u4", 2, table + 16)
+    theirs = []
+    for place in table + np.frombuffer(content, "<u4", size, table + entries):
+        length = int.from_bytes(content[place + 4 : place + 8], "little")
+        theirs.append(content[place + 8 : place + 7 + length].decode())
     numbers = {name: number for number, name in enumerate(names)}
-    if unknown := sorted(ids.keys() - numbers.keys()):
+    if unknown := sorted(set(theirs) - numbers.keys()):
         missing = f"{unknown[0]!r:.60} and {len(unknown) - 1} more of its names are not in X, y"
         raise ValueError(f"{missing}: {SAME}")
-    return np.array([numbers[name] for name in sorted(ids, key=lambda name: int(ids[name]))])
+    return np.array([numbers[name] for name in theirs], int)

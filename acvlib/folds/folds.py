@@ -80,7 +80,7 @@ class Folds:
         omitted.check_range(known.n)
         n = known.observed.sum()
         omitted.refuse(omitted.sizes == 0, f"{NOT_SITES}: it is empty")
-        omitted.refuse(~known.observed[omitted.sites], "holds site {}, which is missing: drop it")
+        omitted.check_observed(known.observed)
         everything = f"leaves out all {n} observed sites: nothing is left to fit"
         omitted.refuse(omitted.sizes == n, everything)
         folds.scored.refuse(folds.scored.sizes == 0, "scores no site: drop it")

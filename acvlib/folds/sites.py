@@ -159,6 +159,10 @@ class Sites(Sequence):
         last = f"0 ... {n_sites - 1}" if n_sites < MOST else "0, 1, 2, ..."
         self.refuse(outside, f"holds site {{}}, outside {last}")
 
+    def check_observed(self, observed: np.ndarray) -> None:
+        """Raise ValueError for a site that is missing, (n_sites,) False."""
+        self.refuse(~observed[self.sites], "holds site {}, which is missing: drop it")
+
     def refuse(self, bad: np.ndarray, says: str) -> None:
         """Raise ValueError for the first bad one of the sites, or of the folds if none is said."""
         if not bad.any():

@@ -27,7 +27,7 @@ from ..checks import real_or_box
 from ..declared import Is, Real, declared
 from ..folds import Fold
 from ..folds import weights as fold_weights
-from ..weighting import check, keep_latents
+from ..weighting import FactorWeights, check, keep_latents
 
 STEP = 1e-30
 Density = Annotated[Any, Real("n_sites n_states")]
@@ -180,7 +180,8 @@ def potentials(
     """
     check(weights, len(log_density))
     steps = np.arange(len(log_density))
-    factor = scheme(real_or_box("weights", weights), np.stack([steps[:-1], steps[1:]], axis=1))
+    edges = np.stack([steps[:-1], steps[1:]], axis=1)
+    factor = FactorWeights.of(scheme, real_or_box("weights", weights), edges)
     first = (steps == 0)[:, None] * log_initial
     node = factor.observation[:, None] * log_density + factor.latent[:, None] * first
     return node, factor.edge[:, None, None] * log_transition

@@ -132,6 +132,32 @@ def test_flags_are_aligned_with_what_they_stand_beside(name):
     assert makers[name](observed=flags[::-1]).same_as(expected)
 
 
+WORDS = [list(own) for own in ("aba", "bb", "ab", "b", "aab", "ba", "abb", "a")]
+TAGS = [["ab".index(word) for word in own] for own in WORDS]
+SENTENCES = {
+    "FeatureCRF": (acv.FeatureCRF, [[[word] for word in own] for own in WORDS], WORDS),
+    "LinearChainCRF": (models.LinearChainCRF, [np.eye(2)[own] for own in TAGS], TAGS),
+}
+
+
+@cases("names", SENTENCES, "of sentences")
+def test_sentences_have_the_names_that_anything_beside_them_has(name):
+    make, *given = SENTENCES[name]
+    given += [1.0, None, *[None] * (name == "FeatureCRF"), np.arange(8.0) + 1.0]
+    names = pd.Index([f"s{number}" for number in range(8)])
+    weight = pd.Series(given[-1], names)[::-1]
+    for holder in (0, 1, -1):
+        held = [*given[:-1], weight]
+        held[holder] = pd.Series(given[holder], names)
+        for model in (make(*held), replace(make(*held), ridge=2.0)):
+            assert model.index.equals(names)
+            for own in (model, replace(model, sample_weight=weight)):
+                assert np.array_equal(own.sample_weight, given[-1])
+            turned = replace(model, labels=pd.Series(given[1], names)[::-1])
+            assert all(map(np.array_equal, turned.labels, model.labels))
+        assert refused(acv.folds.Folds.of, acv.folds.leave_group_out(weight), model)
+
+
 class Mean:
     """A learner of the mean, which cannot learn without the group that `lacks` says."""
 

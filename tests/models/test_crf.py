@@ -156,6 +156,8 @@ def test_heldout_loss_by_enumeration(kind, scheme):
         with_it = weights + (np.arange(model.n_sites) == site)
         change = enumerated(model, params, with_it) - enumerated(model, params, weights)
         assert loss == pytest.approx(change, abs=1e-10)
+    with pytest.raises(ValueError, match="holds site 0, which is missing"):
+        kind(scheme, np.arange(5.0)).heldout_loss(params, np.array([0]))
     scored = Folds([fold], [np.array([2])])
     assert model.derivatives.heldout(params, scored)[0] == pytest.approx(losses[1:2])
 

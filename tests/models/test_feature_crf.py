@@ -1,6 +1,7 @@
 """The CRF over features against sklearn-crfsuite and delete-and-refit; test_crf.py enumerates."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn_crfsuite
 
@@ -111,6 +112,18 @@ def test_the_preconditioner_keeps_all_of_single_tokens_and_less_of_others(longes
     assert values.max() < (1.0 + 1e-6 if longest == 1 else 10.0)
 
 
+@pytest.mark.parametrize("odd", ["", "N\n", "a --> b", "1: 2", "}", " \r"])
+def test_from_crfsuite_has_names_of_any_text(odd):
+    X, y = data(20)
+    X = pd.Series([[[odd], *own] for own in X], np.arange(20)[::-1])
+    y = [[odd, *labels] for labels in y]
+    fitted = crfsuite(list(X), y)
+    model, params = from_crfsuite(fitted, X, y)
+    assert model.index.equals(X.index)
+    np.testing.assert_allclose(acv.fit(model).params, params, atol=2e-5)
+    assert model.predict(params) == [list(labels) for labels in fitted.predict(list(X))]
+
+
 def test_from_crfsuite_refuses_what_it_cannot_hold():
     """Settings that are not honoured: tests/laws/test_theirs.py."""
     X, y = data(20)
@@ -123,3 +136,9 @@ def test_from_crfsuite_refuses_what_it_cannot_hold():
         from_crfsuite(fitted, X, [labels[::-1] for labels in y])
     with pytest.raises(ValueError, match="'B' and 1 more of its names are not in X, y"):
         from_crfsuite(fitted, X, [["A"] * len(labels) for labels in y])
+    with pytest.raises(TypeError, match=r"CRF, such as the best_estimator_ of a search; got \("):
+        from_crfsuite((fitted,), X, y)
+    X = [[["a"], ["a\0b"]]]
+    for labels, c2, words in [("AB", 0, "c2=0"), ("AA", 1, "'A' is the only"), ("AB", 1, "NUL")]:
+        with pytest.raises(ValueError, match=words):
+            from_crfsuite(crfsuite(X, [list(labels)], c2=c2), X, [list(labels)])

@@ -264,6 +264,8 @@ def test_a_fold_of_sites_that_are_not_there_is_refused(site):
     for function in (own.fold_gradients, own.fold_hessians, own.heldout):
         with pytest.raises(ValueError, match=str(site)):
             function(TRAFFIC_PARAMS, folds)
+    with pytest.raises(ValueError, match="holds site 2, which is missing"):
+        SMALL.heldout_loss(TRAFFIC_PARAMS, np.array([0, 2]))
 
 
 def test_flat_priors_add_nothing():

@@ -46,6 +46,12 @@ class Tagging(ModelDefaults):
 
     convex = True
 
+    def _aligned(self, sentences):
+        """(the names of sentences, whoever has some; labels and sample_weight in their order)."""
+        index = index_of(sentences, self.labels, self.sample_weight)
+        labels = in_order_of(index, "labels", self.labels)
+        return index, labels, in_order_of(index, "sample_weight", self.sample_weight)
+
     def _settle(self, tokens, free, index):
         """Set tokens and free, and check what comes with them."""
         if self.scheme is not None and self.scheme is not hide_labels:
@@ -103,7 +109,9 @@ class Tagging(ModelDefaults):
         """-log p(z_n | x_n) of each sentence, or -log p(z_t | x, labels outside the fold)."""
         if not fold.size:
             raise ValueError("the fold is empty: it needs a site")
-        return self.derivatives.heldout(params, Folds([fold]))[0]
+        folds = Folds([fold])
+        folds.omitted.check_observed(self.observed)
+        return self.derivatives.heldout(params, folds)[0]
 
     def _parts(self, params):
         """`FeatureParams` of params (D,)."""
@@ -170,10 +178,9 @@ class LinearChainCRF(Tagging):
 
     def __post_init__(self):
         check_kind("labels", self.labels, Iterable)
-        emissions = _scores(self.emissions)
-        names = index_of(self.emissions)
-        labels = list(in_order_of(names, "labels", self.labels))
-        weights = in_order_of(names, "sample_weight", self.sample_weight)
+        index, labels, weights = self._aligned(self.emissions)
+        labels = list(labels)
+        emissions = _scores(self.emissions, names=index)
         if len(emissions) != len(labels):
             found = f"{len(emissions)} sentences of emission scores, {len(labels)} of labels"
             raise ValueError(f"{found}: give as many")
@@ -184,10 +191,11 @@ class LinearChainCRF(Tagging):
             name = f"sentence {n}: labels"
             tags = in_order_of(emissions.indices[n], name, tags)
             labels[n] = is_tag(name, tags, sizes)
-        self.__dict__.update(emissions=emissions, labels=tuple(labels), sample_weight=weights)
+        labels = Tables(labels).named(None, None, index)
+        self.__dict__.update(emissions=emissions, labels=labels, sample_weight=weights)
         start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
         tokens = _tokens(emissions, np.concatenate(labels))
-        self._settle(tokens, np.concatenate([start, links, end]), names)
+        self._settle(tokens, np.concatenate([start, links, end]), index)
 
     @property
     def n_tags(self) -> int:
@@ -219,7 +227,7 @@ def _tokens(emissions, tags):
     return Tokens(matrix, tags, np.concatenate(emissions), starts)
 
 
-def _scores(emissions, n_tags=None, columns=None):
+def _scores(emissions, n_tags=None, columns=None, names=None):
     """Scores (T, K) of each sentence, K and columns as given or as of the first one."""
     check_kind("emissions", emissions, Iterable)
     listed = list(emissions)
@@ -234,5 +242,6 @@ def _scores(emissions, n_tags=None, columns=None):
             raise ValueError(f"sentence {n}: scores must be within {SPREAD:g} nats of each other")
     if not arrays:
         raise ValueError("no sentences: give the emission scores of one or more")
-    indices = [getattr(values, "index", None) for values in listed]
-    return Tables(arrays).named(columns, indices)
+    read = isinstance(emissions, Tables)
+    indices = emissions.indices if read else [getattr(values, "index", None) for values in listed]
+    return Tables(arrays).named(columns, indices, names)

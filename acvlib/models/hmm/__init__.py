@@ -15,7 +15,7 @@ import numpy as np
 from ... import weighting
 from ...checks import check_whole, in_order_of, read_only, real_array
 from ...declared import Count, Is, OneOf, Params, Rng, Whole, declared
-from ...folds import Fold
+from ...folds import Fold, Folds
 from ...inference import chain
 from ...model import ModelDefaults
 from ...weighting import Weights
@@ -228,9 +228,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
     @declared
     def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
-        missing = fold[~self.observed[fold]]
-        if len(missing):
-            raise ValueError(f"the fold holds site {missing[0]}, which is not observed")
+        Folds([fold]).omitted.check_observed(self.observed)
         return heldout_loss(self, params, fold)
 
     # starts

@@ -186,7 +186,7 @@ class HiddenMRF(ModelDefaults):
     def factors(self, weights: np.ndarray, scheme: Callable | None = None) -> FactorWeights:
         """Return the weights of all factors at site weights (n,), sample weights included."""
         check(weights, self.n_sites)
-        factor = (scheme or self.scheme)(weights * self.observed, self.edges)
+        factor = FactorWeights.of(scheme or self.scheme, weights * self.observed, self.edges)
         return factor._replace(observation=factor.observation * self.sample_weight)
 
     def potentials(

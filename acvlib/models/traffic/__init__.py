@@ -208,6 +208,7 @@ class PoissonTraffic(ModelDefaults):
     @declared
     def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
+        Folds([fold]).omitted.check_observed(self.observed)
         initial, transition = self.log_chain(params)
         return chain.heldout_loss(self.log_densities(params), initial, transition, fold)
 
