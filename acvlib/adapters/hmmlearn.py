@@ -36,9 +36,10 @@ def from_hmmlearn(
     is refused, unless it pulls by less than a hundredth of a standard error. Probabilities of 0 are
     `fixed`, and so are parts that its `params` leaves as they are. Under a flat prior probabilities
     of less than UNLIKELY expected counts stay `fixed` as they are: most run to 0. Others run to 0
-    in a fold that holds the only sequence with such a start or move, whose loss is then infinite,
-    in refits too: for cross-validation fit with startprob_prior and transmat_prior above 1, or pass
-    such a concentration.
+    in a fold that holds the only sequence with such a start or move, whose loss is then nan in
+    refits, with a warning: for cross-validation fit with startprob_prior and transmat_prior above
+    1, or pass such a concentration. Rates of a PoissonHMM run to 0 likewise: give them a prior by
+    `dataclasses.replace(model, emission=Poisson((1.01, 0.0)))`.
 
     Parameters
     ----------
@@ -57,7 +58,9 @@ def from_hmmlearn(
         draws = {"MultinomialHMM": "CategoricalHMM of X.argmax(axis=1)[:, None] for single draws"}
         nearest = draws.get(kind, " or ".join(HMMLEARN))
         raise TypeError(f"{kind} is no kind of hmmlearn that is taken: take {nearest}")
-    if not hasattr(fitted, "startprob_") or not hasattr(fitted, "transmat_"):
+    read, parts = HMMLEARN[kind]
+    names = "startprob", "transmat", *parts.values()  # of arrays, _covars_ behind a property
+    if not all({f"{name}_", f"_{name}_"} & vars(fitted).keys() for name in names):
         raise ValueError(f"this {kind} is not fitted: call its fit(X, lengths) first")
     if len(getattr(X, "shape", ())) != 2:
         X = real_array("X", X, ndim=2)
@@ -66,12 +69,12 @@ def from_hmmlearn(
         raise ValueError(f"lengths {counts.tolist()} must be whole numbers")
     sequences = read_sequences((X, counts if lengths is None else lengths), 0)
     n_channels = sequences[0].shape[1]
-    expected = 1 if kind == "CategoricalHMM" else fitted.n_features
+    of_states = getattr(fitted, "means_" if "m" in parts else "lambdas_", None)  # none of codes
+    expected = 1 if of_states is None else np.shape(of_states)[-1]
     if n_channels != expected:
         raise ValueError(f"X has {n_channels} columns: this {kind} was fitted to {expected}")
     if np.any(getattr(fitted, "means_weight", 0.0)):
         raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
-    read, parts = HMMLEARN[kind]
     if frozen := [name for letter, name in parts.items() if letter not in fitted.params]:
         raise ValueError(
             f"params={fitted.params!r} leaves {', '.join(frozen)} as they are: ours are fitted; "
@@ -90,8 +93,8 @@ def from_hmmlearn(
     rows /= rows.sum(axis=1, keepdims=True)
     if "concentration" not in settings:
         priors = np.empty_like(rows)
-        priors[0] = fitted.startprob_prior
-        priors[1:] = fitted.transmat_prior
+        priors[0] = _concentration(fitted, "startprob_prior")
+        priors[1:] = _concentration(fitted, "transmat_prior")
         alike = np.ptp(priors) == 0.0
         settings["concentration"] = float(priors[0, 0]) if alike else priors
     return _brought(fitted, sequences, rows, emission, named, settings)
@@ -108,9 +111,11 @@ def _brought(fitted, sequences, rows, emission, named, settings):
     settings["fixed"] = settings["fixed"] if as_asked else frozen
     model = HMM(sequences, rows.shape[1], emission, **settings)
     params = model.pack(HMMParams(rows[0], rows[1:], named))
+    hidden = HiddenStates(model, params, model.frames, prior=False)
+    if isinstance(emission, Gaussian) and (emission.covariance == "full" or emission.tied):
+        _check_pull(fitted, hidden.mass.sum(axis=0))
     if as_asked:
         return model, params
-    hidden = HiddenStates(model, params, model.frames, prior=False)
     open_to_zero = np.isnan(frozen) & (model.concentration == 1.0)
     changed = {"fixed": np.where(open_to_zero, _rare(hidden.counts, rows), frozen)}
     if isinstance(emission, Categorical) and emission.emission_concentration == 1.0:
@@ -123,6 +128,17 @@ def _brought(fitted, sequences, rows, emission, named, settings):
 def _rare(counts, rows):
     """The entries of rows of probabilities that are expected too rarely, nan elsewhere."""
     return np.where(counts < UNLIKELY, rows, np.nan)
+
+
+def _concentration(fitted, name):
+    """A Dirichlet prior of hmmlearn's, which ours can have from 1 on."""
+    prior = real_array(name, getattr(fitted, name))
+    if (prior < 1.0).any():
+        raise ValueError(
+            f"{name} is {prior.min():g}: below 1 there is no optimum, as a probability of 0 has "
+            f"infinite density: refit with {name}=1, or above"
+        )
+    return prior
 
 
 def _common(name, prior):
@@ -138,35 +154,41 @@ def _of_gaussian(fitted, x):
     squares = _common("covars_prior", fitted.covars_prior)
     weight = _common("covars_weight", fitted.covars_weight)
     if kind in ("diag", "spherical"):
-        size = fitted.n_features if kind == "spherical" else 1
+        size = x.shape[1] if kind == "spherical" else 1
         prior = 0.5 * size * max(weight - 1.0, 0.0) - 1.0, 0.5 * size * squares
         return _gaussian(kind, fitted.means_, fitted._covars_, x, prior)
     if kind not in ("full", "tied"):
         raise ValueError(f"covariance_type {kind!r}: one of diag, spherical, full and tied")
-    least = np.linalg.eigvalsh(fitted._covars_).min()
-    count = max(weight - fitted.n_features, 0.0) + squares / least
-    pull = count / np.sqrt(2.0 * len(x) / fitted.n_components)
-    if pull > SLIGHT:
-        raise ValueError(
-            f"covars_prior={squares:g}, covars_weight={weight:g}: ours have no such prior of "
-            f"{kind} covariances, which pulls them by {pull:.2g} standard errors: refit with "
-            "covars_prior=0, covars_weight=1"
-        )
     return _gaussian(kind, fitted.means_, fitted._covars_, x, FLAT)
 
 
+def _check_pull(fitted, frames):
+    """Refuse a prior of full covariances that pulls one, given expected frames (K,) of states."""
+    squares, weight = float(np.max(fitted.covars_prior)), float(np.max(fitted.covars_weight))
+    least = np.linalg.eigvalsh(fitted._covars_)[..., 0]
+    frames = frames.sum() if fitted.covariance_type == "tied" else frames
+    count = max(weight - fitted.means_.shape[1], 0.0) + squares / least
+    pull = np.max(count / np.sqrt(2.0 * np.maximum(frames, UNLIKELY)))
+    if pull > SLIGHT:
+        raise ValueError(
+            f"covars_prior={squares:g}, covars_weight={weight:g}: ours have no such prior of "
+            f"{fitted.covariance_type} covariances, which pulls one by {pull:.2g} standard errors: "
+            "refit with covars_prior=0, covars_weight=1"
+        )
+
+
 def _of_mixture(fitted, x):
-    concentration = _common("weights_prior", fitted.weights_prior)
+    concentration = _common("weights_prior", _concentration(fitted, "weights_prior"))
     kind = fitted.covariance_type
     if kind == "tied":
         raise ValueError("covariance_type 'tied' of a mixture: refit with diag, spherical or full")
     alpha = _common("covars_prior", fitted.covars_prior)
     beta = _common("covars_weight", fitted.covars_weight)
-    shape = 0.5 * fitted.n_features if kind == "spherical" else 0.5
+    shape = 0.5 * x.shape[1] if kind == "spherical" else 0.5
     prior = alpha + shape, beta
     if kind == "full":
         prior = FLAT
-        if alpha or beta != -fitted.n_features - 2.0:
+        if alpha or beta != -x.shape[1] - 2.0:
             named = "covars_prior, covars_weight: ours have no such prior of full covariances"
             raise ValueError(f"{named}: refit without them")
     if prior[0] < -1.0:
@@ -184,7 +206,7 @@ def _of_mixture(fitted, x):
 def _of_categorical(fitted, x):
     p = np.asarray(fitted.emissionprob_, float)
     p = p / p.sum(axis=1, keepdims=True)
-    prior = _common("emissionprob_prior", fitted.emissionprob_prior)
+    prior = _common("emissionprob_prior", _concentration(fitted, "emissionprob_prior"))
     fixed = np.where(p == 0.0, 0.0, np.nan)
     return Categorical(p.shape[1], prior, fixed if (p == 0.0).any() else None), CategoricalParams(p)
 

@@ -74,6 +74,7 @@ def test_a_single_sequence_is_left_out_by_steps():
     [
         ({"fitted": hmm.GaussianHMM(2)}, ValueError, "not fitted: call its fit"),
         ({"fitted": hmm.MultinomialHMM(2)}, TypeError, "MultinomialHMM .*: take CategoricalHMM"),
+        ({"fitted": fitted("diag", transmat_prior=0.5)[0]}, ValueError, "transmat_prior is 0.5: b"),
         ({"X": np.ones((300, 3))}, ValueError, "X has 3 columns: this GaussianHMM was fitted to 2"),
     ],
 )
@@ -81,3 +82,15 @@ def test_what_cannot_be_brought_is_named(change, error, message):
     theirs, X = fitted("diag")
     with pytest.raises(error, match=message):
         acv.from_hmmlearn(**{"fitted": theirs, "X": X, "lengths": LENGTHS} | change)
+
+
+def test_the_rarest_state_tells_how_a_prior_pulls():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2))
+    X[::500] = 20.0 + 0.1 * rng.normal(size=(10, 2))
+    model = hmm.GaussianHMM(2, "full", covars_prior=0.0)  # never fitted, but set
+    model.startprob_, model.transmat_ = np.array([0.9, 0.1]), np.array([[0.9, 0.1], [0.9, 0.1]])
+    model.means_, model.covars_ = np.array([[0.0, 0], [20, 20]]), np.eye(2) * [[[1.0]], [[0.01]]]
+    assert acv.from_hmmlearn(model, X)[0].n_states == 2
+    with pytest.raises(ValueError, match="pulls one by 0.22 standard errors"):
+        acv.from_hmmlearn(model.set_params(covars_prior=0.01), X)
