@@ -72,3 +72,27 @@ def reasons(rejected: Sequence[tuple[Any, str]]) -> str:
     for name, reason in rejected:
         named.setdefault(reason, []).append(str(name))
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in named.items())
+
+
+def separated(design: np.ndarray, free: np.ndarray) -> bool:
+    """Whether there is a direction (D,) along which no loss rises and some fall.
+
+    design (n, D), of full rank; free (n,): 1, -1 where the loss does not rise as eta goes to plus,
+    minus infinity, else 0.
+
+    Source: Albert and Anderson (1984).
+    """
+    from scipy.optimize import linprog  # slow to import
+
+    gains = design[free != 0] * free[free != 0, None]
+    fixed = design[free == 0]
+    solution = linprog(
+        -gains.sum(axis=0),
+        A_ub=-gains,
+        b_ub=np.zeros(len(gains)),
+        A_eq=fixed,
+        b_eq=np.zeros(len(fixed)),
+        bounds=(-1.0, 1.0),
+    )
+    scale = abs(gains).sum(axis=0).max(initial=0.0)
+    return solution.success and -solution.fun > 1e-8 * scale

@@ -12,7 +12,7 @@ next refit is needed. Scores are expanded about theta_a and theta_b, and mixed i
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -178,7 +178,8 @@ class _Origins:
     def refit(self, rows):
         """Refit some rows, and step to all others anew. The first and the last must converge."""
         self.tried[rows] = True
-        folds = self._folds(rows)
+        labels = [f"from {start} on" for start in self.starts[rows]]
+        folds = replace(self._folds(rows), labels=labels)
         found = refit_folds(self.fit, folds, TOLERANCE)
         good = np.flatnonzero(found.converged)
         self.derivatives.defaults.check_refits(found.params[good], folds[good])

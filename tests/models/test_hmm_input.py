@@ -143,6 +143,21 @@ def test_units_are_those_given():
     assert model.sequence_losses(params, [turned]) == model.sequence_losses(params)
 
 
+def test_names_of_sequences_agree():
+    y, x = np.arange(60.0)[:, None] % 2, regimes(seed=3)
+    ab, ba = (pd.Series([30, 30], list(names)) for names in ("ab", "ba"))
+    dated = pd.DataFrame(x, pd.date_range("2020", periods=60))
+    assert GLMHMM(y, dated, 2).index.equals(dated.index)
+    with pytest.raises(ValueError, match=r"\['a', 'b'\] of y and \['b', 'a'\] of inputs: sort"):
+        GLMHMM((y, ab), (x, ba), 2)
+    frame = pd.DataFrame(x, pd.MultiIndex.from_product([list("ba"), range(30)]))
+    assert GLMHMM((y, [30, 30]), (frame, ba), 2).index is ba.index
+    with pytest.raises(ValueError, match=r"\['b', 'a'\] in X and \['a', 'b'\] in lengths: sort"):
+        GaussianHMM((frame, ab), 2)
+    with pytest.raises(ValueError, match=r"lengths \[30 --\] are masked: give all as numbers"):
+        GaussianHMM((x, np.ma.array([30, 30], mask=[0, 1])), 2)
+
+
 def test_named_params_of_another_shape_are_refused():
     model = HMM([regimes()], 2)
     named = model.unpack(model.initial_params())

@@ -3,6 +3,7 @@
 Densities against scipy, predictions by enumeration.
 """
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -25,8 +26,9 @@ from test_hmm import (
 
 import acvlib as acv
 from acvlib.models import GLMHMM, HMM, GaussianHMM, NoFiniteOptimum, PoissonHMM
-from acvlib.models.hmm import em
+from acvlib.models.hmm import em, emissions
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
+from acvlib.trials import UnconvergedFit
 
 
 def test_densities_are_scipys():
@@ -93,6 +95,43 @@ def test_a_probability_that_runs_to_zero_is_named():
     fixed[3] = [0, 0, 1]
     model = HMM(levels(np.random.default_rng(4)), 3, Gaussian(), concentration=1.0, fixed=fixed)
     assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
+
+
+STEPS = np.random.default_rng(0).normal(size=(6, 20)) + np.repeat([0.0, 8.0], 10)
+HIGH, LAST = STEPS > 4, np.arange(6)[:, None] == 5
+BITS = np.random.default_rng(1).integers(0, 2, (6, 20))
+INPUT = emissions.GLM("bernoulli", 1, np.inf)
+FIRST = {"concentration": np.array([[1.0], [2.0], [2.0]])}
+ALONE = {  # what the last of six sequences alone has
+    "a count": (partial(PoissonHMM, n_states=2, rate_prior=(1.0, 0.0)), HIGH * 9 + 2, HIGH | LAST),
+    "a symbol": (partial(HMM, n_states=1, emission=emissions.Categorical(3, 1.0)), BITS + LAST),
+    "a start": (partial(GaussianHMM, n_states=2, **FIRST), np.where(LAST, STEPS[:, ::-1], STEPS)),
+    "an overlap": (partial(HMM, n_states=1, emission=INPUT), HIGH ^ (LAST & (STEPS < -1)), STEPS),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_fold_is_lost_where_what_is_left_has_no_optimum(name):
+    door, *channels = ALONE[name]
+    x = [*np.stack(channels, axis=2).astype(float)]
+    for model in (door(x[:5]), door(x, sample_weight=[1.0] * 5 + [0.0])):
+        with pytest.raises(NoFiniteOptimum):
+            acv.fit(model)
+    fit = acv.fit(door(x))
+    for method in (acv.exact, partial(acv.from_scratch, n_starts=1)):
+        with pytest.warns(UnconvergedFit, match="of 1 of 6 folds are nan.*5: .*NoFiniteOptimum"):
+            result = method(fit, acv.folds.leave_one_out(6))
+        assert np.isnan(result.fold_losses).tolist() == [False] * 5 + [True]
+
+
+def test_what_no_data_decide_is_refused():
+    fit = acv.fit(HMM([np.append(BITS.ravel(), [2] * 9)], 1, emissions.Categorical(3, 1.0)))
+    with pytest.raises(NoFiniteOptimum, match="without fold from 120 on 1 of the probabilities"):
+        acv.leave_future_out(fit, [120, 122, 125])
+    with pytest.raises(NoFiniteOptimum, match="no data decide the 3 weights .* make mean_scale"):
+        acv.fit(HMM([np.outer(STEPS, [1.0, 2.0])], 2, Gaussian(order=1, mean_scale=np.inf)))
+    with pytest.raises(TypeError, match="without order, inputs and shared parameters"):
+        emissions.Mixture(2, INPUT)
 
 
 EMISSIONS = [Gaussian(), AutoRegression(2), NeuralAutoRegression(1, 2)]

@@ -8,11 +8,10 @@ And where there is no finite optimum: columns that are collinear, or separate th
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 
 from ...folds import Folds, weights
 from ...parallel import pieces
-from ...trials import NoFiniteOptimum
+from ...trials import NoFiniteOptimum, separated
 
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
 CONSTANT = 1e-13  # spread over level, below which a column is constant but for rounding
@@ -133,25 +132,3 @@ def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
                     f"combination of the columns separates the responses (fitted scores up to "
                     f"{furthest:.3g} apart). Pass penalty > 0"
                 )
-
-
-def separated(design: np.ndarray, free: np.ndarray) -> bool:
-    """Whether there is a direction (D,) along which no loss rises and some fall.
-
-    design (n, D), of full rank; free (n,): 1, -1 where the loss does not rise as eta goes to plus,
-    minus infinity, else 0.
-
-    Source: Albert and Anderson (1984).
-    """
-    gains = design[free != 0] * free[free != 0, None]
-    fixed = design[free == 0]
-    solution = linprog(
-        -gains.sum(axis=0),
-        A_ub=-gains,
-        b_ub=np.zeros(len(gains)),
-        A_eq=fixed,
-        b_eq=np.zeros(len(fixed)),
-        bounds=(-1.0, 1.0),
-    )
-    scale = abs(gains).sum(axis=0).max(initial=0.0)
-    return solution.success and -solution.fun > 1e-8 * scale

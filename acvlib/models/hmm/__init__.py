@@ -25,7 +25,6 @@ from .emissions import Emission, Gaussian
 from .frames import Frames, check_channels, make_frames, read_sequences, warn_of_lags
 from .parameters import HMMParams, Parameters
 from .posterior import (
-    HiddenStates,
     ImpossibleSequence,
     Predictions,
     check_explained,
@@ -202,13 +201,6 @@ class HMM(Parameters, Predictions, ModelDefaults):
             gradient = self.join(np.zeros(self.chain_prior.shape), slopes)
             found[f"{name} = {law}"] = gradient, f"{name}={flat}"
         return found
-
-    def check_optimum(self, params: np.ndarray) -> None:
-        """Raise `NoFiniteOptimum` where a flat prior lets a probability run to 0."""
-        if self.held is None:
-            hidden = HiddenStates(self, params, self.frames, prior=False)
-            self.chain_prior.check_optimum(hidden.counts)
-            self.emission.check_optimum(hidden.rows, hidden.expected)
 
     @declared
     def objective(self, params: Params, weights: Weights) -> float:

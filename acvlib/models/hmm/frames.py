@@ -6,11 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...checks import Tables, in_columns_of, in_order_of, real_array, shared_columns, warn
+from ...checks import (
+    Tables,
+    in_columns_of,
+    in_order_of,
+    index_of,
+    real_array,
+    shared_columns,
+    warn,
+)
 from ...weighting import LookedBackAt
 
 LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
-WINDOW = 5  # frames on either side that count as near
 
 
 class Frames(NamedTuple):
@@ -96,27 +103,6 @@ def _check_whole_frames(channels, name):
             )
 
 
-def check_codes(x: np.ndarray, n_codes: int | None = None) -> None:
-    """Raise ValueError unless all of x are whole numbers 0 ... n_codes - 1, or missing."""
-    bad = np.argwhere((x < 0) | (x > 2**53) | (x != np.floor(x)) & ~np.isnan(x))
-    if bad.size:
-        frame, channel = bad[0]
-        place = f"x holds {x[frame, channel]:g}, channel {channel} of frame {frame}"
-        raise ValueError(f"{place}: whole numbers from 0 to 2^53 are needed, nan where missing")
-    if n_codes is not None and np.nanmax(x, initial=0) >= n_codes:
-        raise ValueError(f"x holds {np.nanmax(x):g}: only 0 ... {n_codes - 1} are expected")
-
-
-def local_means(rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Means (M, F) of rows (M, F) over the frames near each in its sequence."""
-    sums = np.vstack([np.zeros(rows.shape[1]), np.cumsum(rows, axis=0)])
-    frame = np.arange(len(rows))
-    sequence = np.searchsorted(starts, frame, side="right") - 1
-    low = np.maximum(frame - WINDOW, starts[sequence])
-    high = np.minimum(frame + WINDOW + 1, starts[sequence + 1])
-    return (sums[high] - sums[low]) / (high - low)[:, None]
-
-
 def read_sequences(data: Any, context: int, columns: list | None = None) -> Tables:
     """Copies of a list of sequences, or of (X, lengths), as float arrays (T_n, R), read-only.
 
@@ -139,10 +125,14 @@ def read_sequences(data: Any, context: int, columns: list | None = None) -> Tabl
             f"fewer than {context + 1} frames, or lower order and context"
         )
     indices = getattr(data, "indices", None) or _indices(listed)
+    return Tables(read).named(columns, indices, _names(data, len(read)))
+
+
+def _names(data, n):
+    """The names of n sequences: the index of their lengths, as of pandas."""
     lengths = data[-1] if isinstance(data, tuple) else None
-    is_series = hasattr(lengths, "loc") and lengths.shape == (len(read),)
-    names = lengths.index if is_series else getattr(data, "names", None)
-    return Tables(read).named(columns, indices, names)
+    is_series = hasattr(lengths, "loc") and lengths.shape == (n,)
+    return lengths.index if is_series else getattr(data, "names", None)
 
 
 def _indices(listed):
@@ -179,10 +169,15 @@ def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
     if constant.size:
         column = f"inputs column {constant[0]} is constant"
         raise ValueError(f"{column}, as the intercept is: drop it")
-    names = outputs.columns or [getattr(listed[0], "name", None)] * outputs[0].shape[1]
-    columns = [*names, *u.columns] if u.columns else None
+    of_inputs = _names(inputs, len(u))
+    names = of_inputs if outputs.names is None else outputs.names
+    if of_inputs is not None and not names.equals(of_inputs):
+        told = f"{list(names)} of y and {list(of_inputs)} of inputs"
+        raise ValueError(f"sequences have the names {told:.200}: sort them alike")
+    named = outputs.columns or [getattr(listed[0], "name", None)] * outputs[0].shape[1]
+    columns = [*named, *u.columns] if u.columns else None
     both = Tables(np.hstack(pair) for pair in zip(outputs, u, strict=True))
-    return both.named(columns, outputs.indices, outputs.names), every.shape[1]
+    return both.named(columns, outputs.indices or u.indices, names), every.shape[1]
 
 
 def _listed(data):
@@ -200,7 +195,13 @@ def _listed(data):
     if isinstance(data, tuple) and len(data) == 2:
         x, lengths = _numbers("X", data[0]), _numbers("lengths", data[1])
         total = lengths.sum()
-        are_whole = lengths.ndim == 1 and (lengths == np.floor(lengths)).all()
+        gone = np.ma.getmaskarray(data[1])
+        are_whole = lengths.ndim == 1 and (gone | (lengths == np.floor(lengths))).all()
+        if are_whole and x.ndim == 2 and gone.any():
+            raise ValueError(
+                f"lengths {data[1]} are masked: give all as numbers, or, if these are two "
+                "sequences, a list [x1, x2]"
+            )
         if are_whole and (x.ndim == 2 or total == len(x)):
             lengths = lengths.astype(int)
             if x.ndim != 2 or total != len(x) or lengths.min() < 1:
@@ -209,9 +210,21 @@ def _listed(data):
                     f"{x.shape} and lengths, {lengths.tolist()}, sum to {total:g}; pass a list "
                     "[x1, x2] if these are two sequences"
                 )
+            _check_cuts(index_of(data[0]), index_of(data[1]), lengths)
             rows = getattr(data[0], "iloc", data[0]) if hasattr(data[0], "columns") else x
             return [rows[a:b] for a, b in pairwise([0, *np.cumsum(lengths)])]
     return list(data)
+
+
+def _check_cuts(rows, names, lengths):
+    """Raise ValueError where a level of an index of rows has the sequences in another order."""
+    if rows is None or names is None:
+        return
+    levels = [rows.get_level_values(level) for level in range(rows.nlevels)]
+    levels = [level for level in levels if {*level.unique()} == {*names}]
+    if levels and not any([*level] == [*names.repeat(lengths)] for level in levels):
+        told = f"{list(levels[0].unique())} in X and {list(names)} in lengths"
+        raise ValueError(f"sequences come as {told:.200}: sort them alike, as by .loc")
 
 
 def _check_readings(listed):
@@ -269,3 +282,14 @@ def check_channels(x: np.ndarray) -> None:
         raise ValueError(f"channel {channel} is {value}: drop it")
     if spread[channel] < 1.0 / LARGEST:
         raise ValueError(f"channel {channel} varies by no more than {spread.min():.3g}: rescale it")
+
+
+def check_states(tables: list, n_states: int) -> None:
+    """Raise ValueError where rows of states have other names, or numbers in another order."""
+    indices = [[*index] for index in map(index_of, tables) if index is not None]
+    named = [index[-n_states:] for index in indices if index != [*range(len(index))]]
+    for names in named:
+        numbers = [*range(len(names))]
+        wanted = numbers if {*names} == {*numbers} else named[0]
+        if names != wanted:
+            raise ValueError(f"rows are of states {names}, and not {wanted}: sort them alike")

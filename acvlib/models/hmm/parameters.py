@@ -11,9 +11,11 @@ from autograd.tracer import isbox
 from ...checks import in_named_columns, index_of, one_line, real_array
 from ...declared import Is, Params, declared
 from ...trials import NoFiniteOptimum
+from .frames import check_states
 
 TINY = 1e-130  # in place of a free probability of 0, which has no finite log weight
 VANISHING = 1e-3  # expected counts below which a flat prior lets a probability run to 0
+EXTREME = np.log(1e-5)  # of a probability or a rate, above which none is at infinity
 WHOLE = 1.0 - 1e-9  # what fixed entries sum to, if they leave nothing
 
 
@@ -144,10 +146,19 @@ class Simplex:
         last = self.shape[1] - 1 - self.free[:, ::-1].argmax(axis=1)
         return np.where(self.free, logs - np.take_along_axis(logs, last[:, None], axis=1), 0.0)
 
+    @cached_property
+    def open_to_zero(self) -> np.ndarray:
+        """(n, K) whether an entry is free to run to 0 under a flat prior."""
+        is_shared = self.free.sum(axis=1, keepdims=True) > 1
+        return self.free & is_shared & (self.concentration == 1.0)
+
+    def extreme(self, weights: np.ndarray) -> np.ndarray:
+        """Whether log weights (..., n, K) may be at infinity, (...)."""
+        return (self.log_p(weights)[..., self.open_to_zero] < EXTREME).any(axis=-1)
+
     def check_optimum(self, counts: np.ndarray) -> None:
-        """Raise `NoFiniteOptimum` where a free entry runs to 0, given expected counts (n, K)."""
-        rare = (counts < VANISHING) & self.free & (self.concentration == 1.0)
-        rare &= self.free.sum(axis=1, keepdims=True) > 1
+        """Raise `NoFiniteOptimum` where an entry runs to 0, given expected counts (n, K)."""
+        rare = (counts < VANISHING) & self.open_to_zero
         if rare.any():
             row, column = np.argwhere(rare)[0]
             raise NoFiniteOptimum(
@@ -175,7 +186,7 @@ class Parameters:
     def chain_prior(self: Any) -> Simplex:
         """The prior of initial and transition probabilities, and which of them are fixed."""
         tables = {"concentration": self.concentration, "fixed": self.fixed}
-        _check_states([*tables.values(), getattr(self.emission, "fixed", None)], self.n_states)
+        check_states([*tables.values(), getattr(self.emission, "fixed", None)], self.n_states)
         for name, table in tables.items():
             if (index := index_of(table)) is not None:  # of pandas
                 tables[name] = in_named_columns(index[1:], name, table)
@@ -275,17 +286,6 @@ class Parameters:
         if not np.isfinite(packed).all():
             raise ValueError(f"{len(packed)} finite params are needed: of sds and rates above 0")
         return packed[-self.n_params :]
-
-
-def _check_states(tables, n_states):
-    """Raise ValueError where rows of states have other names, or numbers in another order."""
-    indices = [[*index] for index in map(index_of, tables) if index is not None]
-    named = [index[-n_states:] for index in indices if index != [*range(len(index))]]
-    for names in named:
-        numbers = [*range(len(names))]
-        wanted = numbers if {*names} == {*numbers} else named[0]
-        if names != wanted:
-            raise ValueError(f"rows are of states {names}, and not {wanted}: sort them alike")
 
 
 def _check_shapes(name, named, like):

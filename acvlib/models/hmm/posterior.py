@@ -10,8 +10,15 @@ from scipy.special import logsumexp
 
 from ...checks import warn
 from ...declared import Params, declared
+from ...folds import WHOLE, Folds
+from ...folds import weights as fold_weights
 from ...inference import smoothing
+from ...parallel import pieces
+from ...trials import NoFiniteOptimum
+from ...weighting import unit_of
 from .frames import Frames, make_frames, read_sequences
+
+AT_ONCE = 1000  # folds
 
 
 class HiddenStates:
@@ -197,6 +204,32 @@ class Predictions:
         states[1:] = p[:-1] @ hidden.p[1:]
         states[hidden.frames.starts[:-1]] = hidden.p[0]
         return Predicted(states, logsumexp(hidden.log_density, b=states, axis=1))
+
+    def check_optimum(self: Any, params: np.ndarray) -> None:
+        """Raise `NoFiniteOptimum` where a flat prior lets params (D,) run to infinity."""
+        self._check_finite(params, WHOLE[0])
+
+    def check_refits(self: Any, params: np.ndarray, folds: Folds) -> None:
+        """Raise `NoFiniteOptimum` for the first fold whose params (n_folds, D) do."""
+        if self.held is not None:
+            return
+        for part in pieces(len(folds), AT_ONCE):
+            chain, rows = self.split(params[part])
+            extreme = self.chain_prior.extreme(chain) | self.emission.extreme(rows, self.frames)
+            for number in part.start + np.flatnonzero(extreme):
+                try:
+                    self._check_finite(params[number], folds[number])
+                except NoFiniteOptimum as error:
+                    raise NoFiniteOptimum(f"without {folds.name(number)} {error}") from None
+
+    def _check_finite(self: Any, params, fold):
+        if self.held is not None:
+            return
+        hidden = hidden_states(self, params, fold_weights(self.n_sites, fold))
+        unit = unit_of(self) ** 2
+        expected = self.emission.expected(hidden.rows, hidden.frames, hidden.mass / unit)
+        self.chain_prior.check_optimum(hidden.counts / unit)
+        self.emission.check_optimum(hidden.rows, expected)
 
     def _possible(self, params, sequences):
         """`_hidden`; ValueError where no path of states explains a sequence."""

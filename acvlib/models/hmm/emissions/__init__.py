@@ -1,7 +1,7 @@
 """Emission models of the HMM family; `base.Emission` says what an HMM asks of one."""
 
 from .base import Emission, normal
-from .counts import GLM, Categorical, CategoricalParams, GLMParams, Poisson, PoissonParams
+from .counts import Categorical, CategoricalParams, Poisson, PoissonParams
 from .gaussian import (
     AutoRegression,
     AutoRegressionParams,
@@ -11,3 +11,4 @@ from .gaussian import (
 )
 from .mixture import Mixture, MixtureParams
 from .network import NetworkParams, NeuralAutoRegression
+from .regression import GLM, GLMParams

@@ -178,6 +178,10 @@ class Emission:
             self._laws[n_states] = Simplex((n_states, n_entries), *rest)
         return self._laws[n_states]
 
+    def extreme(self, rows: np.ndarray, frames: Frames) -> np.ndarray:
+        """Whether rows (..., K, e) may be at infinity, (...): such refits are looked at."""
+        return np.zeros(rows.shape[:-2], bool)
+
     def check_optimum(self, rows: np.ndarray, expected: Any) -> None:
         """Raise `NoFiniteOptimum` where parameters run to infinity."""
 

@@ -1,9 +1,4 @@
-"""Counts, x_tr | z_t = k ~ Poisson(rate_kr), codes, x_t | z_t = k ~ Categorical(p_k), and either
-given inputs: x_t | z_t = k, u_t ~ Bernoulli(1 / (1 + exp(-eta))) or Poisson(exp(eta)).
-
-Source of the last: Ashwood et al. (2022), Mice alternate between discrete strategies, Nature
-Neuroscience 25.
-"""
+"""Counts, x_tr | z_t = k ~ Poisson(rate_kr), and codes, x_t | z_t = k ~ Categorical(p_k)."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
@@ -12,13 +7,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from ....checks import in_named_columns
-from ....declared import OneOf, Real, Whole, declared
-from ..frames import Frames, check_codes, local_means
-from ..parameters import Simplex
-from .base import Emission, Pair, alone, in_rows, normal, numpy_of
-from .units import Width
+from ....declared import Real, Whole, declared
+from ....trials import NoFiniteOptimum
+from ..frames import Frames
+from ..parameters import EXTREME, TINY, VANISHING, Simplex
+from .base import Emission, Pair, alone, numpy_of
 
 MOST = 10**5  # categories
+WINDOW = 5  # frames on either side that count as near
 
 
 class PoissonParams(NamedTuple):
@@ -86,7 +82,20 @@ class Poisson(Emission):
     def maximise(self, rows: np.ndarray, expected: Any):
         sums, seen = expected
         shape, rate = self.rate_prior
-        return np.log((sums + shape - 1.0) / (seen + rate))
+        return np.log(np.maximum(sums + shape - 1.0, TINY) / np.maximum(seen + rate, TINY))
+
+    def extreme(self, rows: np.ndarray, frames: Frames):
+        return (rows < EXTREME).any(axis=(-2, -1)) & (self.rate_prior[0] == 1.0)
+
+    def check_optimum(self, rows: np.ndarray, expected: Any):
+        sums, seen = expected
+        silent = sums <= VANISHING * np.minimum(seen, 1.0)
+        if self.rate_prior[0] == 1.0 and silent.any():
+            state, channel = np.argwhere(silent)[0]
+            raise NoFiniteOptimum(
+                f"the rate of state {state}, channel {channel}, runs to 0 under rate_prior="
+                f"{self.rate_prior}: give it a shape above 1, such as (1.01, 0.0)"
+            )
 
     def features(self, frames: Frames):
         """Square roots, whose variance does not depend on the rate, with those around a frame."""
@@ -186,6 +195,9 @@ class Categorical(Emission):
         law = self.law(len(rows))
         return law.weights(law.rows(expected + law.pseudo_counts))
 
+    def extreme(self, rows: np.ndarray, frames: Frames):
+        return self.law(rows.shape[-2]).extreme(rows)
+
     def check_optimum(self, rows: np.ndarray, expected: Any):
         self.law(len(rows)).check_optimum(expected)
 
@@ -199,95 +211,22 @@ def _codes(frames):
     return frames.x[:, 0].astype(int)
 
 
-class GLMParams(NamedTuple):
-    """weights (K, R, q): those of the inputs, then the intercept, in the units of the data."""
+def check_codes(x: np.ndarray, n_codes: int | None = None) -> None:
+    """Raise ValueError unless all of x are whole numbers 0 ... n_codes - 1, or missing."""
+    bad = np.argwhere((x < 0) | (x > 2**53) | (x != np.floor(x)) & ~np.isnan(x))
+    if bad.size:
+        frame, channel = bad[0]
+        place = f"x holds {x[frame, channel]:g}, channel {channel} of frame {frame}"
+        raise ValueError(f"{place}: whole numbers from 0 to 2^53 are needed, nan where missing")
+    if n_codes is not None and np.nanmax(x, initial=0) >= n_codes:
+        raise ValueError(f"x holds {np.nanmax(x):g}: only 0 ... {n_codes - 1} are expected")
 
-    weights: np.ndarray
 
-
-@declared
-@dataclass(frozen=True, repr=False)
-class GLM(Emission):
-    """A row: W_k (R, q) by rows, of (inputs - centre) / scale, then of a 1; eta = W_k [u_t, 1].
-
-    Weights ~ Normal(0, weight_sd^2), with which a state that inputs part stays finite.
-
-    n_inputs: how many last columns of a sequence are inputs; centre, scale (n_inputs,): by default
-    means and sds of the inputs where nothing is missing, so that no unit matters.
-    """
-
-    family: Annotated[str, OneOf("bernoulli", "poisson")] = "bernoulli"
-    n_inputs: Annotated[int, Whole(0)] = 0
-    weight_sd: Width = 10.0
-    centre: tuple[float, ...] | None = field(default=None, repr=False)
-    scale: tuple[float, ...] | None = field(default=None, repr=False)
-    priors = {"weight_sd": (10.0, np.inf)}
-
-    def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
-        if self.scale is not None:
-            return self
-        whole = np.isfinite(np.column_stack([x, inputs])).all(axis=1)
-        centre = np.zeros(self.n_inputs)
-        scale = np.ones(self.n_inputs)
-        if self.n_inputs and weights[whole].sum() > 0.0:
-            centre = np.average(inputs[whole], axis=0, weights=weights[whole])
-            squares = np.average((inputs[whole] - centre) ** 2, axis=0, weights=weights[whole])
-            scale = np.where(squares > 0.0, np.sqrt(squares), 1.0)
-        return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
-
-    def prepared(self, x: np.ndarray):
-        check_codes(x, 2 if self.family == "bernoulli" else None)
-        return x
-
-    def prepared_inputs(self, inputs: np.ndarray):
-        return (inputs - np.array(self.centre)) / np.array(self.scale)
-
-    def state_size(self, n_channels: int):
-        return n_channels * (self.n_inputs + 1)
-
-    def unpack(self, rows: np.ndarray, n_channels: int):
-        return GLMParams(
-            numpy_of(rows).dot(rows.reshape((len(rows), n_channels, -1)), self._to_units())
-        )
-
-    def pack(self, named: Any):
-        return in_rows(named.weights @ np.linalg.inv(self._to_units()))
-
-    def _to_units(self):
-        """The matrix (q, q) that takes weights of scaled inputs to those of inputs."""
-        scale = np.array(self.scale)
-        change = np.diag(np.append(1.0 / scale, 1.0))
-        change[:-1, -1] = -np.array(self.centre) / scale
-        return change
-
-    def minus_log_prior(self, rows: Any):
-        value, slopes = normal(rows, 0.0, self.weight_sd**-2)
-        return value.sum(axis=-1), slopes
-
-    def log_density(self, row: Any, frames: Frames):
-        xp = numpy_of(row)
-        eta = self._eta(row, frames)
-        if self.family == "bernoulli":
-            terms = frames.x * eta - xp.logaddexp(0.0, eta)
-        else:
-            terms = frames.x * eta - xp.exp(eta) - gammaln(frames.x + 1.0)
-        return xp.sum(terms, axis=1)
-
-    def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
-        return [(frames.x - self._mean(rows[k], frames), frames.design)]
-
-    information = Emission.by_complex_step
-
-    def features(self, frames: Frames):
-        """Around a frame, the scores of one regression for all."""
-        everyone = np.zeros(len(frames.x), int)
-        pooled = self.start(frames, everyone, 1)
-        return local_means(self.scores(pooled, 0, frames), frames.starts)
-
-    def _eta(self, row, frames):
-        weights = row.reshape((frames.n_channels, -1))
-        return numpy_of(row).dot(frames.design, weights.T)
-
-    def _mean(self, row, frames):
-        eta = self._eta(row, frames)
-        return 0.5 + 0.5 * np.tanh(0.5 * eta) if self.family == "bernoulli" else np.exp(eta)
+def local_means(rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Means (M, F) of rows (M, F) over the frames near each in its sequence."""
+    sums = np.vstack([np.zeros(rows.shape[1]), np.cumsum(rows, axis=0)])
+    frame = np.arange(len(rows))
+    sequence = np.searchsorted(starts, frame, side="right") - 1
+    low = np.maximum(frame - WINDOW, starts[sequence])
+    high = np.minimum(frame + WINDOW + 1, starts[sequence + 1])
+    return (sums[high] - sums[low]) / (high - low)[:, None]

@@ -240,7 +240,13 @@ class Gaussian(Standardised):
         gram = expected.gram + pull[:, :, None, None] * np.eye(weights.shape[2])
         groups = axes.swapaxes(1, 2) @ sums
         groups = groups.reshape(*gram.shape[:2], -1, gram.shape[-1])
-        moves = np.linalg.solve(gram, groups.swapaxes(2, 3)).swapaxes(2, 3)
+        try:
+            moves = np.linalg.solve(gram, groups.swapaxes(2, 3)).swapaxes(2, 3)
+        except np.linalg.LinAlgError:
+            raise NoFiniteOptimum(
+                f"no data decide the {gram.shape[-1]} weights of a channel in some state: drop a "
+                "channel that others add up to, lower order or n_states, or make mean_scale finite"
+            ) from None
         weights = weights + axes @ moves.reshape(weights.shape)
         squares, _ = expected.about(weights)
         count = expected.count

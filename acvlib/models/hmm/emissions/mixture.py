@@ -38,9 +38,10 @@ class Mixture(Emission):
 
     def __post_init__(self):
         part = self.component
-        if not isinstance(part, Emission) or part.order or getattr(part, "tied", False):
+        is_emission = isinstance(part, Emission)
+        if not is_emission or part.order or part.n_inputs or getattr(part, "tied", False):
             raise TypeError(
-                f"component {part!r:.60}: an emission that looks back at none and shares nothing"
+                f"component {part!r:.60}: an emission without order, inputs and shared parameters"
             )
 
     @property
@@ -162,6 +163,10 @@ class Mixture(Emission):
             pairs = zip(self._component_scores(rows, k, frames), shares.T, strict=True)
             matrices[k] -= sum(_squares(*pair) for pair in pairs)
         return np.zeros((len(rows), 0, rows.shape[1])), np.array(matrices)
+
+    def extreme(self, rows: np.ndarray, frames: Frames):
+        components = self.component.extreme(self._parts(rows)[1], frames)
+        return components | self.law(rows.shape[-2]).extreme(rows[..., : self.n_components])
 
     def check_optimum(self, rows: np.ndarray, expected: Any):
         _, counts, inner = expected
