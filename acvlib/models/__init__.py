@@ -18,7 +18,7 @@ _MODULES = {
         ".semisupervised": "SemiSupervised",
         ".semisupervised.energy": "GraphAffinity ManifoldEnergy RBFAffinity",
         ".traffic": "PoissonTraffic TrafficParams",
-        ".traffic.prior": "TrafficPrior",
+        ".traffic.emission": "TrafficPrior",
     }.items()
     for name in names.split()
 }

@@ -7,7 +7,7 @@ import pytest
 import acvlib as acv
 from acvlib.model import ModelDefaults
 from acvlib.models import GLM, HMM, HiddenMRF, LinearChainCRF, PoissonTraffic
-from acvlib.models.traffic.prior import TrafficPrior
+from acvlib.models.traffic.emission import TrafficPrior
 from acvlib.weighting import hide_labels
 
 RNG = np.random.default_rng(8)

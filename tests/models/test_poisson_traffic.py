@@ -20,7 +20,7 @@ from acvlib.folds import Folds
 from acvlib.folds import weights as fold_weights
 from acvlib.inference.two_state import BLOCK, N_LANES
 from acvlib.models import PoissonTraffic, TrafficPrior
-from acvlib.models.traffic.prior import SUGGESTED_PRIOR
+from acvlib.models.traffic.emission import SUGGESTED_PRIOR
 from acvlib.trials import NoFiniteOptimum, UnconvergedFit
 
 COUNTS = np.array([9, 14, -1, 30, 12, 0, -1, 21])

@@ -24,8 +24,7 @@ from ...model import ModelDefaults
 from ...trials import NoFiniteOptimum
 from ...weighting import Weights, hide_labels, keep_latents
 from .derivatives import TrafficDerivatives
-from .emission import CountClasses
-from .prior import SUGGESTED_PRIOR, TrafficPrior
+from .emission import SUGGESTED_PRIOR, CountClasses, TrafficPrior
 
 FAR = 12.0  # from the start: rates, odds or an excess e^12 times what the counts suggest
 FLAT = 1e-9  # of the largest curvature, or of 1 in logarithms: what rounding leaves of none
