@@ -90,14 +90,15 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
     Raises ValueError where the names differ, or a name that is there twice stands elsewhere.
     """
     names = index_of(values)
-    if isinstance(index, list) and names is not None:  # of columns of polars
+    others = "columns" if isinstance(index, list) else "rows"
+    if others == "columns" and names is not None:
         index = sys.modules["pandas"].Index(index)
     if names is None or not hasattr(index, "equals") or index.equals(names):
         return values
     alike = len(index) == len(names) and index.is_unique and names.is_unique
     if not alike or (index.get_indexer(names) < 0).any() or not hasattr(values, "loc"):
-        places = "if they are in the order of the rows, pass .to_numpy()"
-        raise ValueError(f"the index of {name} differs from that of the rows: {places}")
+        places = f"if they are in the order of the {others}, pass .to_numpy()"
+        raise ValueError(f"the index of {name} differs from that of the {others}: {places}")
     return values.loc[index]
 
 

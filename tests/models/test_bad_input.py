@@ -45,6 +45,11 @@ hmm = partial(HMM, [np.arange(9.0)], 2)
 REFUSED = [
     (lambda: glm(y=np.c_[Y, Y]), "several targets are of the gaussian family alone"),
     (lambda: glm(y=np.ones(30)), "y has responses of one class alone"),
+    (lambda: glm(y=np.zeros(30), family="poisson"), "y has counts of 0 alone"),
+    (lambda: glm(y=Y[:, None]), r"of the gaussian family alone: pass y.ravel\(\)"),
+    (lambda: glm(y=np.eye(2)[Y.astype(int)], family="multinomial"), r"y.argmax\(axis=1\) of ones"),
+    (lambda: glm(family="softmax"), "one of gaussian, .*, multinomial"),
+    (lambda: glm(X=NAMED, y=Y[:3], penalty=pd.Series([1.0, 2.0])), "that of the columns: if"),
     (lambda: glm(X=X[:, [0, 1, 0]]), "collinear, column [13] among them"),
     (lambda: glm(X=np.column_stack([X, np.ones(30)])), "collinear, column [03]"),
     (lambda: glm(X=RNG.normal(size=(30, 40))), "collinear"),

@@ -30,6 +30,24 @@ def test_counts_that_are_all_zero_in_a_group_have_no_fit(rng):
         acv.fit(GLM(group[:, None], counts, "poisson"))
 
 
+@pytest.mark.parametrize("cuts", [[0.0], [-0.5, 0.5]])
+def test_a_direction_with_a_penalty_separates_nothing(cuts):
+    y = np.digitize(X[:, 0], cuts)
+    free, tiny = (GLM(X, y, "multinomial", penalty=[0.01, least]) for least in (0.0, 1e-9))
+    np.testing.assert_allclose(acv.fit(free).params, acv.fit(tiny).params, atol=1e-5)
+    with pytest.raises(NoFiniteOptimum, match="separates the responses"):
+        acv.fit(GLM(X, y, "multinomial", penalty=[0.0, 0.01]))
+
+
+def test_what_a_penalty_identifies_is_fitted():
+    groups = np.arange(30) // 10
+    x = np.column_stack([X[:, 0], np.eye(3)[groups]])  # collinear, but for the penalty
+    models = [GLM(x, Y, penalty=[least, 1.0, 1.0, 1.0]) for least in (0.0, 1e-9)]
+    folds = acv.folds.leave_group_out(groups)
+    free, tiny = (acv.exact(acv.fit(model), folds).fold_losses for model in models)
+    np.testing.assert_allclose(free, tiny, rtol=1e-7)
+
+
 def test_well_fitted_but_inseparable_classes_have_one():
     x = np.concatenate([np.linspace(-300, 300, 60), [1.0, -1.0]])[:, None]
     y = np.concatenate([(np.linspace(-300, 300, 60) > 0) * 1.0, [0.0, 1.0]])
@@ -40,6 +58,14 @@ def test_well_fitted_but_inseparable_classes_have_one():
 
 
 RUNGS = [acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step, acv.exact]
+
+
+@pytest.mark.parametrize("family", ["gaussian", "logistic", "multinomial", "poisson", "probit"])
+def test_a_large_penalty_is_that_of_a_small_unit(family):
+    models = GLM(X, Y, family, penalty=1e12), GLM(1e-6 * X, Y, family, penalty=np.ones(2))
+    for method in RUNGS:
+        ours, theirs = (method(acv.fit(model), acv.folds.k_fold(30, 5)) for model in models)
+        np.testing.assert_allclose(ours.fold_losses, theirs.fold_losses, rtol=1e-8)
 
 
 @pytest.mark.parametrize("method", RUNGS)

@@ -127,7 +127,7 @@ class GLM(ModelDefaults):
             prior=np.tile(np.append(free, self.penalty + np.zeros(p)), q),
             pull=np.tile(np.append(free, self.site_penalty + np.zeros(p)), q),
             _names=names,
-            _rank=None if ridge.all() else Rank(columns.standard[observed]),
+            _rank=None if ridge.all() else Rank(columns.standard[observed], columns.free),
         )
         for array in (self.X, self.observed, self.prior, self.pull):
             array.setflags(write=False)

@@ -35,7 +35,7 @@ class Columns:
         level[constant] = X[np.argmax(weights), constant]
         spread[constant] = 0.0
         near = (abs(level) <= NEAR * spread) & (spread >= 1.0 / NEAR) & (spread <= NEAR)
-        self.plain = bool(near.all())
+        self.plain = bool((near & (np.sqrt(ridge) <= NEAR * spread)).all())
         size = np.hypot(np.where(spread > 0.0, spread, abs(level)), np.sqrt(ridge))
         scale = 2.0 ** np.round(np.log2(np.where(size > 0.0, size, 1.0)))
         if self.plain:
@@ -43,6 +43,7 @@ class Columns:
         ones = np.ones((len(X), int(intercept)))
         self.standard = np.column_stack([ones, (X - level) / scale])
         self.standard.setflags(write=False)
+        self.free = np.append(ones[0] > 0.0, ridge == 0.0)
         self.scale = np.append(ones[0], scale)
         self.matrix = np.diag(self.scale)  # A
         self.inverse = np.diag(1.0 / self.scale)
@@ -77,12 +78,15 @@ class Columns:
 
 
 class Rank:
-    """The columns of a design, scaled to length 1: none may depend on the others.
+    """The free columns of a design, scaled to length 1: none may depend on the others.
 
-    Raises ValueError where they are collinear, naming the most nearly dependent one.
+    The ridge identifies what the others say. Raises ValueError where they are collinear, naming the
+    most nearly dependent one.
     """
 
-    def __init__(self, design: np.ndarray):
+    def __init__(self, design: np.ndarray, free: np.ndarray):
+        self.free = np.flatnonzero(free)
+        design = design[:, self.free]
         self.lengths = np.maximum(np.linalg.norm(design, axis=0), np.finfo(float).tiny)
         scaled = design / self.lengths
         self.products = scaled.T @ scaled
@@ -92,13 +96,14 @@ class Rank:
         if self.least <= self.limit:
             rows, columns = design.shape
             raise ValueError(
-                f"the {columns} columns (intercept first, if any) of {rows} observed rows are "
-                f"collinear, column {np.argmax(abs(vectors[:, 0]))} among them: drop it, or pass "
-                "penalty > 0"
+                f"the {columns} columns without a penalty (intercept first, if any) of {rows} "
+                f"observed rows are collinear, column {self.free[np.argmax(abs(vectors[:, 0]))]} "
+                "among them: drop it, or pass penalty > 0"
             )
 
     def check_folds(self, design: np.ndarray, folds: Folds) -> None:
         """Raise LinAlgError for the first fold without whose rows they are collinear."""
+        design = design[:, self.free]
         squares = (design**2) @ self.lengths**-2.0
         taken = folds.indicator(len(design)) @ squares  # bounds what the least eigenvalue loses
         for number in np.flatnonzero(taken > 0.99 * self.least):
@@ -116,7 +121,8 @@ class Rank:
 def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
     """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) are at infinity.
 
-    They are large there, and a direction separates the responses of the sites that are left.
+    They are large there, and a direction without a penalty separates the responses of the sites
+    that are left.
     """
     standard = model.columns.inward(params)
     for part in pieces(len(folds), 64):
@@ -124,7 +130,7 @@ def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
         for number in part.start + np.flatnonzero(scores.max(axis=1) > EXTREME):
             kept = model.observed & (weights(model.n_sites, folds[number]) > 0.0)
             furthest = scores[number - part.start, kept].max()
-            rows = model.columns.standard[kept], model.responses[..., kept]
+            rows = model.columns.standard[kept][:, model.columns.free], model.responses[..., kept]
             if furthest > EXTREME and separated(*model.family.gains(*rows)):
                 where = f"without {folds.name(number)} " if len(folds[number]) else ""
                 raise NoFiniteOptimum(

@@ -182,6 +182,7 @@ class GLMDerivatives(Derivatives):
             penalised = model.standard_ridge(model.sample_weight.sum()).any()
             bounded = penalised or model.quadratic  # others may run to infinity: `check_refits`
             if bounded and (lost := np.flatnonzero(left.shares < DIGITS)).size:
+                model.check_refits(np.broadcast_to(params, (len(folds), model.n_params)), folds)
                 raise np.linalg.LinAlgError(LOST.format(folds.name(lost[0])))
             return left
         return DenseFolds(np.array(matrices), basis=basis)

@@ -42,6 +42,7 @@ class Family(_OfScores):
     change(d, mean): [slope(eta + d) - slope(eta)] / curvature(eta) without cancellation; may use d.
     quadratic: the curvature is the same everywhere.
     self_concordant: |third derivative| <= curvature, so that this changes at most e-fold a unit.
+    lacking: in words, y of which an intercept has no finite optimum.
     """
 
     name: str
@@ -56,8 +57,7 @@ class Family(_OfScores):
     change: Callable | None = None
     quadratic: bool = False
     self_concordant: bool = False
-
-    lacking = "responses of one class alone"
+    lacking: str = "responses of one class alone"
 
     def __reduce__(self):
         """Pickle a family of the library as this module's variable: its functions have no names."""
@@ -139,6 +139,7 @@ poisson = Family(
     response="whole numbers >= 0, up to 2**53",
     free_direction=lambda y: np.where(y == 0, -1, 0),
     self_concordant=True,
+    lacking="counts of 0 alone",
 )
 
 # y >= 0 with mean exp(eta), y not counted but measured, such as counts over an exposure
@@ -253,16 +254,20 @@ FAMILIES = {family.name: family for family in (gaussian, logistic, poisson, pois
 def settled(family: Any, y: np.ndarray) -> tuple[Family | Multinomial, np.ndarray]:
     """(the family of that name, y as it takes them). Raises ValueError for y that it does not."""
     if isinstance(family, Multinomial) or family == "multinomial":
+        if y.ndim > 1:
+            flat = "y.ravel()" if y.shape[1] == 1 else "y.argmax(axis=1) of ones and zeros"
+            raise ValueError(f"y {y.shape} must be classes, one a row: pass {flat}")
         whole = np.isin(y, np.arange(len(y)))
-        if y.ndim > 1 or not whole.all():
+        if not whole.all():
             raise ValueError(f"y must be classes 0, 1, ..., one a row; found {y[~whole][:3]}")
         classes = read_only(y, int)
         return Multinomial(max(2, classes.max() + 1)), classes
     if not isinstance(family, Family):
-        check_choice("family", family, FAMILIES)
+        check_choice("family", family, [*FAMILIES, "multinomial"])
         family = FAMILIES[family]
     if y.ndim > 1 and not family.quadratic:
-        raise ValueError(f"y {y.shape}: several targets are of the gaussian family alone")
+        remedy = "pass y.ravel()" if y.shape[1] == 1 else "fit one model to each"
+        raise ValueError(f"y {y.shape}: several targets are of the gaussian family alone: {remedy}")
     bad = y[~family.accepts(y)]
     if bad.size:
         rule = f"y of the {family.name} family must be {family.response}"
