@@ -90,7 +90,9 @@ def approx_cross_validate(
     A dict of arrays (n_folds,): fit_time, score_time, test_score (test_<name> for several; nan, and
     a warning, where it is undefined), unreliable (bool; refitted, if that was asked); and
     cv_result, the `CVResult`. It is without the folds that leave no row of some class, or score
-    rows of weight 0 alone: these are refitted by scikit-learn.
+    rows of weight 0 alone: these are refitted by scikit-learn. Its folds and losses are those of
+    the estimator, on all of X as the other steps make it; its params and its model are not: they
+    are of columns and y less their levels, or, where X is wide or collinear, in another basis.
 
     Raises
     ------
@@ -191,10 +193,15 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
             if np.isnan(list(score.values())).any():
                 undefined[fold] = "it is nan"
         for fold in list(undefined)[:1]:
+            remedy = (
+                "Without its rows a class has none: leave that class out, or use another scoring"
+                if fold in refits.by_theirs and base.is_classifier(refits.last)
+                else "A fold needs several rows, of each class: cv=10, say. Scores of single rows, "
+                "pooled, rank worse than they predict"
+            )
             warn(
                 f"{name} of {len(undefined)} of {len(values)} folds is undefined, nan; of fold "
-                f"{fold}: {undefined[fold]:.300}. A fold needs several rows, of each class: cv=10, "
-                "say. Scores of single rows, pooled, rank worse than they predict",
+                f"{fold}: {undefined[fold]:.300}. {remedy}",
                 exceptions.UndefinedMetricWarning,
             )
     return scores

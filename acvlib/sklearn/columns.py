@@ -54,7 +54,7 @@ def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.nd
         if n >= p and _factor(rows.T @ rows) is not None:
             return X, None
     sizes, directions = svd(rows, full_matrices=False)[1:]
-    rank = max(1, np.sum(sizes > COLLINEAR * sizes[0])) if rank is None else rank
+    rank = max(1, np.sum(sizes > COLLINEAR * sizes[0]) if rank is None else rank)
     if rank == p:
         return X, None
     order = np.argsort(-lengths)  # for the digits of short columns beside long ones

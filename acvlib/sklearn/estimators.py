@@ -14,7 +14,7 @@ is penalised less, in all, by a smaller training set: `site_penalty` follows tha
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..checks import real_array, require
+from ..checks import columns_of, in_columns_of, real_array, require
 from ..models.glm import GLM
 
 sklearn = require("sklearn", extra="sklearn")
@@ -34,14 +34,18 @@ utils = require("sklearn.utils", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
 
 FIRST = 99  # rows whose medians are the levels that are taken off before digits are lost
-ALIKE = 1e-12  # relative difference of what a step makes of other y, that is rounding
+ALIKE = 1e-12  # relative difference of what a step makes of other data, that is rounding
+SINGLE = 1e-5  # the same of other rows in single precision
 ROWS = 500  # about so many, at least, show what a step makes of X
 
 
 def chosen(whole: Any) -> Any:
     """The estimator that a fitted search chose, or what was given."""
-    is_search = isinstance(whole, search.BaseSearchCV)
-    return getattr(whole, "best_estimator_", whole) if is_search else whole
+    if not isinstance(whole, search.BaseSearchCV):
+        return whole
+    remedy = "%(name)s has no best_estimator_: fit it, with refit=True"
+    validation.check_is_fitted(whole, "best_estimator_", msg=remedy)
+    return whole.best_estimator_
 
 
 def layers_of(whole: Any) -> list:
@@ -55,17 +59,16 @@ def in_order(layers: list, X: Any) -> Any:
     """X with its columns in the order of those that were fitted, where it has the same names."""
     named = (layer.feature_names_in_ for layer in layers if hasattr(layer, "feature_names_in_"))
     fitted = list(next(named, ()))
-    names = list(getattr(X, "columns", ()))
-    if len(names) == len(fitted) and set(names) == set(fitted) and names != fitted:
-        X = utils._safe_indexing(X, fitted, axis=1)
-    return X
+    names = columns_of(X) or []
+    is_same = len(names) == len(fitted) and set(names) == set(fitted)
+    return in_columns_of(fitted, "X", X) if is_same else X
 
 
-def inputs_of(layers: list, X: Any, y: Any) -> Any:
+def inputs_of(layers: list, X: Any, y: Any = None) -> Any:
     """X as the other steps of fitted Pipelines make it of a copy, as it comes to the last step.
 
-    Raises ValueError for a step without transform, or one that learns from y: that of all folds;
-    and for columns of other names than the last step's.
+    Raises ValueError for a step without transform, or one that learns from y, if given: that of all
+    folds; and for columns of other names than the last step's.
     """
     steps = [pair for layer in layers for pair in getattr(layer, "steps", [])[:-1]]
     for name, step in steps:
@@ -73,7 +76,7 @@ def inputs_of(layers: list, X: Any, y: Any) -> Any:
             if not hasattr(step, "transform"):  # a resampler of imbalanced-learn
                 raise ValueError(f"step {name!r} has no transform: use sklearn's cross_validate")
             X = _copied(X)
-            if _learns_from_y(step, X, y):
+            if y is not None and _learns_from_y(step, X, y):
                 raise ValueError(
                     f"the Pipeline's step {name!r} learns from y, and stays as fitted to all rows: "
                     "the scores would be too good. Use scikit-learn's cross_validate, or transform "
@@ -83,6 +86,20 @@ def inputs_of(layers: list, X: Any, y: Any) -> Any:
     if hasattr(layers[-1], "feature_names_in_") and hasattr(X, "columns"):
         validation._check_feature_names(layers[-1], X, reset=False)
     return X
+
+
+def see_rows_alone(layers: list, X: Any, inputs: Any, parts: Iterable) -> bool:
+    """Whether the other steps make of each part of the rows what they make of it among all."""
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            for rows in parts:
+                alone = _numbers(inputs_of(layers, utils._safe_indexing(X, rows)))
+                among = _numbers(utils._safe_indexing(inputs, rows))
+                if not _alike(alone, among, SINGLE if among.dtype == np.float32 else ALIKE):
+                    return False
+        except Exception:  # of few rows, say
+            return False
+    return True
 
 
 def _learns_from_y(step, X, y):
@@ -97,8 +114,8 @@ def _learns_from_y(step, X, y):
     rows = np.arange(validation._num_samples(X))
 
     def made(y):
-        out = base.clone(step).fit(_copied(X), y).transform(_copied(X, 1 + len(rows) // ROWS))
-        return np.asarray(out.toarray() if issparse(out) else out)
+        every = 1 + len(rows) // ROWS
+        return _numbers(base.clone(step).fit(_copied(X), y).transform(_copied(X, every)))
 
     with warnings.catch_warnings(action="ignore"):
         try:
@@ -116,10 +133,15 @@ def _copied(X, every=1):
     return utils._safe_indexing(X, np.arange(validation._num_samples(X))[::every])
 
 
-def _alike(a, b):
+def _numbers(out):
+    """What a step made of rows, as an array: some of those of a sparse one."""
+    return out.tocsr()[:: 1 + out.shape[0] // ROWS].toarray() if issparse(out) else np.asarray(out)
+
+
+def _alike(a, b, rounding=ALIKE):
     if a.shape == b.shape and a.dtype.kind == b.dtype.kind == "f":
-        least = ALIKE * np.nanmax(abs(a), initial=0.0)
-        return np.allclose(a, b, rtol=ALIKE, atol=least, equal_nan=True)
+        least = rounding * np.nanmax(abs(a), initial=0.0)
+        return np.allclose(a, b, rtol=rounding, atol=least, equal_nan=True)
     return np.array_equal(a, b)
 
 
@@ -161,7 +183,8 @@ def outcomes_of(estimator: Any, X: Any, y: Any) -> np.ndarray:
     The shape is that of predictions by a refit to y, whatever shape was fitted.
     """
     if type(estimator) not in _TRANSLATIONS:
-        name = type(estimator).__name__
+        is_step = isinstance(estimator, str | None)
+        name = f"a Pipeline that ends in {estimator!r}" if is_step else type(estimator).__name__
         known = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
         raise TypeError(f"{name} has no translation to a GLM; there is one for {known}")
     validation.check_is_fitted(estimator)
@@ -218,8 +241,9 @@ def model_of(settings: dict, X: np.ndarray, sample_weight: np.ndarray | None) ->
 
 
 def _logistic(estimator, y):
-    chosen = np.ravel(getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None)))[0]
-    if chosen or getattr(estimator, "penalty", None) in ("l1", "elasticnet"):
+    kind = getattr(estimator, "penalty", "deprecated")  # by a name, or else by l1_ratio
+    share = np.ravel(getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None)))[0]
+    if kind == "l1" or (share and kind not in ("l2", None)):
         raise ValueError("an L1 penalty has no Hessian: use an L2 penalty or none")
     if not getattr(estimator, "refit", True):
         remedy = "are means over its folds, no optimum: use refit=True"
@@ -231,7 +255,7 @@ def _logistic(estimator, y):
     if set(labels) != set(y.tolist()):
         raise ValueError(f"y must hold the labels that the estimator was fitted to: {labels}")
     strength = np.ravel(getattr(estimator, "C_", getattr(estimator, "C", np.inf)))[0]
-    penalty = 0.0 if getattr(estimator, "penalty", "l2") is None else 1.0 / float(strength)
+    penalty = 0.0 if kind is None else 1.0 / float(strength)
     settings = {"y": np.searchsorted(estimator.classes_, y), "penalty": penalty}
     if estimator.class_weight == "balanced":
         penalty *= 2.0 if len(labels) == 2 else 1.0

@@ -31,6 +31,7 @@ from .estimators import (
     layers_of,
     model_of,
     outcomes_of,
+    see_rows_alone,
     settings_of,
     weights_of,
     with_last,
@@ -60,7 +61,8 @@ class Refits:
     """A user's fitted object, its data and its folds; `leave_out` finds what it is without these.
 
     last: the step that is fitted anew; inputs: what X is where it comes there; tests: the scored
-    rows of each fold; plain: whether all around the last step is of scikit-learn's own classes.
+    rows of each fold; plain: whether all around the last step is of scikit-learn's own classes, and
+    what other steps make of a row depends on no other row, so that `inputs` are what it scores.
     And, once folds are left out, fit; result: of the folds that the model can do; points:
     (n_folds, D) its params; by_theirs: {fold: the last step as scikit-learn refits it, or why it
     cannot}, of other folds; unreliable: (n_folds,).
@@ -73,8 +75,6 @@ class Refits:
         self.whole = whole
         self.layers = layers_of(whole)
         self.last = self.layers[-1]
-        modules = [type(layer).__module__ for layer in self.layers]
-        self.plain = all(module.startswith("sklearn.") for module in modules[:-1])
         X = in_order(self.layers, X)
         weights = weights_of(self.layers, params)
         self.X, self.y, groups, self.weights = utils.indexable(X, y, groups, weights)
@@ -94,6 +94,12 @@ class Refits:
             self.model = model_of(settings, self.design, self.weights)
         self.folds = self._folds(cv, groups)
         self.tests = self.folds.scored
+        modules = [type(layer).__module__ for layer in self.layers]
+        self.plain = all(module.startswith("sklearn.") for module in modules[:-1])
+        if self.plain and self.inputs is not self.X:
+            rows = np.arange(len(self.outcomes))
+            parts = rows[::2], rows[1::2], self.tests[0], self.tests[len(self.tests) - 1]
+            self.plain = see_rows_alone(self.layers, self.X, self.inputs, parts)
 
     def _folds(self, cv, groups):
         n_rows = len(self.outcomes)

@@ -18,10 +18,7 @@ base = require("sklearn.base", extra="sklearn")
 exceptions = require("sklearn.exceptions", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
 
-REMEDY = (
-    "A score such as r2 needs several rows a fold: pass cv=10, say, or another scoring. Fits that "
-    "are singular or do not converge need a stronger penalty"
-)
+REMEDY = "Fits that are singular or do not converge need a stronger penalty"
 # The scorer, and what it is multiplied by, that is minus the held-out loss of a family.
 LOSSES = {
     **dict.fromkeys(("logistic", "multinomial"), ("neg_log_loss", 1.0)),
@@ -125,19 +122,23 @@ def approx_tune(
 def _scores_of_folds(refits, scoring):
     """The score of each fold; raises NotFinite where one says nothing of a value."""
     name, factor = LOSSES[refits.model.family.name] if scoring is None else (scoring, 1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", exceptions.UndefinedMetricWarning)
-        try:
-            scores = fold_scores(refits, name)
-        except exceptions.UndefinedMetricWarning as undefined:
-            raise NotFinite(str(undefined)) from undefined
-    if list(scores) != ["score"]:
-        raise ValueError(f"scoring gives {list(scores)}: pass the one scorer to choose by")
+    names = [*name] if isinstance(name, list | tuple | set | dict) else ["score"]
+    if names == ["score"]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", exceptions.UndefinedMetricWarning)
+            try:
+                scores = fold_scores(refits, name)
+            except exceptions.UndefinedMetricWarning as undefined:
+                raise NotFinite(str(undefined)) from undefined
+        names = [*scores]
+    if names != ["score"]:
+        raise ValueError(f"scoring gives {names}: pass the one scorer to choose by")
     of_folds = factor * scores["score"]
     if not np.isfinite(of_folds).all():
         fold = np.argmin(np.isfinite(of_folds))
         raise NotFinite(f"fold {fold} has score {of_folds[fold]}")
     single = max(map(len, refits.tests)) == 1 and len(of_folds) > 1
     if single and not base.is_classifier(refits.last) and np.ptp(of_folds) == 0.0:
-        raise NotFinite(f"every row has score {of_folds[0]:g}, whatever its fold predicts")
+        score = f"every row has score {of_folds[0]:g}, whatever its fold predicts"
+        raise NotFinite(f"{score}: pass cv=10, say, or another scoring")
     return of_folds

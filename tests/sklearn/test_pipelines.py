@@ -2,11 +2,14 @@
 
 import doctest
 import importlib
+from functools import partial
 
 import numpy as np
+import pyarrow
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
+from scipy.stats import zscore
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer
 from sklearn.cross_decomposition import PLSRegression
@@ -43,6 +46,28 @@ def test_a_pipeline_whose_steps_learn_nothing_equals_its_refits():
         theirs = cross_validate(pipe, X, VALUES, cv=5)["test_score"]
         ours = acv.approx_cross_validate(pipe, X, VALUES, cv=5, method="exact")["test_score"]
         assert_allclose(ours, theirs, rtol=1e-8)
+
+
+LAG = partial(np.roll, shift=1, axis=0)
+
+
+@pytest.mark.parametrize("transform", [zscore, LAG, lambda rows: np.fmin(rows, rows.mean() + 2)])
+def test_rows_are_scored_as_they_are_transformed_alone(transform):
+    pipe = make_pipeline(FunctionTransformer(transform), Ridge()).fit(X, VALUES)
+    names = ["neg_mean_squared_error", "neg_root_mean_squared_error"]
+    by_row, whole = (acv.approx_cross_validate(pipe, X, VALUES, scoring=name) for name in names)
+    errors = VALUES - acv.approx_cross_val_predict(pipe, X, VALUES)
+    tuned = acv.approx_tune(pipe, X, VALUES, [1.0], cv=5)
+    for squares in (by_row["test_score"], -np.mean(errors.reshape(5, -1) ** 2, axis=1)):
+        assert_allclose(squares, -(whole["test_score"] ** 2))
+        assert_allclose(2.0 * tuned.scores, squares.mean())
+
+
+def test_tables_of_arrow_are_taken_by_names():
+    table = pyarrow.table(dict(zip("abcd", X.T, strict=True)))
+    predict = partial(acv.approx_cross_val_predict, make_pipeline(Ridge()).fit(table, VALUES))
+    turned = table.select(list("cabd"))
+    assert_allclose(predict(turned, VALUES), predict(table.to_pandas(), VALUES))
 
 
 OTHERS = [
@@ -106,6 +131,12 @@ def test_whatever_learns_from_y_is_found(step, y):
     assert estimators._learns_from_y(step, np.round(X), y)
 
 
+@pytest.mark.parametrize(("kind", "share"), [("l2", 0.5), ("elasticnet", 0.0)])
+def test_a_penalty_is_l2_whatever_its_name(kind, share):
+    model = logistic(C=0.5).set_params(penalty=kind, l1_ratio=share)
+    assert estimators.settings_of(model, LABELS)["penalty"] == 2.0
+
+
 def test_params_have_the_names_of_cross_validate():
     params = {"pipeline__ridge__sample_weight": WEIGHTS}
     pipe = make_pipeline(FunctionTransformer(), make_pipeline(Ridge())).fit(X, ETA, **params)
@@ -166,7 +197,11 @@ def two():
     return ridge(TARGETS).set_params(alpha=[1.0, 2.0])
 
 
+SEARCH = GridSearchCV(Ridge(), {"alpha": [1.0]}, refit=False)
+ENDS = make_pipeline(StandardScaler(), "passthrough")
 REFUSED = {
+    "no refit": (lambda: SEARCH.fit(X, VALUES), {}, NotFittedError, "with refit=True"),
+    "passthrough": (lambda: ENDS.fit(X), {}, TypeError, "a Pipeline that ends in 'passthrough'"),
     "lasso": (lambda: Lasso().fit(X, VALUES), {}, TypeError, "Lasso has no translation to a GLM"),
     "unfitted": (LogisticRegression, {}, NotFittedError, "not fitted"),
     "learns": (lambda: CHOOSES.fit(X, LABELS), {}, ValueError, "'selectkbest' learns from y"),

@@ -67,7 +67,7 @@ def test_the_default_score_is_minus_the_held_out_loss():
     assert tuned.scores[0] == pytest.approx(tuned.scores[1], rel=1e-9)
 
 
-TWO = {"scoring": ["r2", SQUARES], "cv": 5}
+TWO = {"scoring": ["r2", SQUARES]}
 CONSTANT = {"scoring": "explained_variance"}
 REFUSED = {
     "zero": (Ridge(), [0.0, 1.0], {}, ValueError, "must be above 0"),
