@@ -170,7 +170,7 @@ class Is(Check):
     kind: Any = None
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        value = value.item() if isinstance(value, np.bool) else value
+        value = value.item() if isinstance(value, np.bool_) else value
         checks.check_kind(name, value, self.kind, self.remedy)
         if self.sized:
             sizes.owner = getattr(value, "model", value)
