@@ -1,6 +1,7 @@
 """Trials of a search that cannot be evaluated: each is named, the others go on, none can win.
 
-A trial is a start of a fit, a fold, a candidate model, a value of a hyperparameter.
+A trial is a start of a fit, a fold, a candidate model, a value of a hyperparameter. And tests of
+whether an optimum is finite.
 """
 
 import warnings
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from .checks import NotFinite
+
+FLAT = 1e-10  # least eigenvalue of a Hessian, over the largest at the start: no optimum
 
 
 class NoFiniteOptimum(ValueError):
@@ -96,3 +99,22 @@ def separated(design: np.ndarray, free: np.ndarray) -> bool:
     )
     scale = abs(gains).sum(axis=0).max(initial=0.0)
     return solution.success and -solution.fun > 1e-8 * scale
+
+
+def check_curved(model: Any, params: np.ndarray, folds: Any) -> None:
+    """Raise NoFiniteOptimum for the first fold at whose params F is flat in some direction.
+
+    Only without a ridge, gamma_i = 0: there pairs or labels may be separated.
+    """
+    if model.gamma_i > 0.0:
+        return
+    start = model.initial_params()
+    largest = np.linalg.eigvalsh(model.derivatives.hessian(start, np.ones(model.n_sites)))[-1]
+    for part in model.derivatives.portions(folds, model.n_params):
+        hessians = model.derivatives.fold_hessians(params[part], folds[part]).matrices
+        flat = np.linalg.eigvalsh(hessians)[:, 0] <= FLAT * largest
+        for number in part.start + np.flatnonzero(flat):
+            where = f"without {folds.name(number)} " if len(folds[number]) else ""
+            raise NoFiniteOptimum(
+                f"{where}theta is infinite, or not determined in some direction: pass gamma_i > 0"
+            )

@@ -182,7 +182,7 @@ class _Origins:
         folds = replace(self._folds(rows), labels=labels)
         found = refit_folds(self.fit, folds, TOLERANCE)
         good = np.flatnonzero(found.converged)
-        self.derivatives.defaults.check_refits(found.params[good], folds[good])
+        self.derivatives.defaults.check_refits(found.params, folds)
         self.evaluations.update({"refit": len(folds), "hessian": len(good)})
         for i in good:
             self.anchors[int(rows[i])] = self._anchor(found.params[i], folds[i])

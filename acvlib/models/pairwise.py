@@ -9,7 +9,7 @@ Source: Zhu and Liu (2021), Eq. 7, Example 3 and Corollary 6.2.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import autograd.numpy as anp
 import numpy as np
@@ -19,10 +19,9 @@ from ..derivatives import Derivatives, SmoothLoss
 from ..folds import WHOLE, Fold, Folds, ModelFolds
 from ..model import ModelDefaults
 from ..solvers.inverse import DenseHessian
-from ..trials import NoFiniteOptimum
+from ..trials import check_curved
 from ..weighting import Weights
 
-FLAT = 1e-10  # least eigenvalue of a Hessian, over the largest at the start: no optimum
 FEW = 3  # directions of further starts
 SIZES = (0.3, 1.0, 3.0)  # of these
 SMOOTH = 0.1  # |u| is sqrt(u^2 + SMOOTH^2), Zhu and Liu (2021), Section 5.1
@@ -147,25 +146,6 @@ class PairwiseLinear(ModelDefaults):
         sums = self.derivatives._site_sums(params, np.ones(self.n_sites))
         kept = self.n_sites - folds.sizes[:, None]
         return -self.n_sites * (folds.indicator(self.n_sites) @ sums) / kept**2
-
-
-def check_curved(model: Any, params: np.ndarray, folds: Folds) -> None:
-    """Raise NoFiniteOptimum for the first fold at whose params F is flat in some direction.
-
-    Only without a ridge, gamma_i = 0: there pairs or labels may be separated.
-    """
-    if model.gamma_i > 0.0:
-        return
-    start = model.initial_params()
-    largest = np.linalg.eigvalsh(model.derivatives.hessian(start, np.ones(model.n_sites)))[-1]
-    for part in model.derivatives.portions(folds, model.n_params):
-        hessians = model.derivatives.fold_hessians(params[part], folds[part]).matrices
-        flat = np.linalg.eigvalsh(hessians)[:, 0] <= FLAT * largest
-        for number in part.start + np.flatnonzero(flat):
-            where = f"without {folds.name(number)} " if len(folds[number]) else ""
-            raise NoFiniteOptimum(
-                f"{where}theta is infinite, or not determined in some direction: pass gamma_i > 0"
-            )
 
 
 class PairwiseDerivatives(Derivatives):

@@ -22,8 +22,8 @@ from ...derivatives import Derivatives, SmoothLoss
 from ...folds import WHOLE, Fold, Folds, ModelFolds
 from ...model import ModelDefaults
 from ...solvers.inverse import DenseHessian
+from ...trials import check_curved
 from ...weighting import Weights
-from ..pairwise import check_curved
 from .energy import ManifoldEnergy
 
 LOSSES = {
