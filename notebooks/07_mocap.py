@@ -218,7 +218,7 @@ winners_by_draw[columns].apply(pd.Series.value_counts).fillna(0).astype(int)
 by_rate = {30: chosen, 10: slow}
 readings = mocap_orders.READINGS
 if not paper:
-    readings = [reading._replace(n_states=3) for reading in readings[::8]]
+    readings = [reading._replace(n_states=3) for reading in readings[::7]]
 as_drawn = mocap_orders.Reading(1.0, 10, n_states, mocap_orders.EM, 1)
 read = mocap_orders.readings(readings, by_rate, (0, 1, 2), seed, {as_drawn: drawn}, **sizes)
 read.drop(columns=["frozen_newton", "newton_step"]).round(2)
