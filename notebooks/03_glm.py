@@ -317,7 +317,7 @@ ledger.record_table("giordano.lemma1", ends, draws=draws)
 # paper points out that the linear step gives the delta method's standard errors, and normal intervals.
 
 # %%
-n_sets, n_resamples = (200, 400) if paper else (30, 100)
+n_sets, n_resamples = (200, 400) if paper else (30, 200)
 covered = glm_rates.coverage("logistic", n_sets, 1000, 10, n_resamples, 0.9, rng)
 kinds = ["none", "ij", "bootstrap"]
 glm_rates.coverage_table(covered, kinds).round(3)
