@@ -67,13 +67,14 @@ def test_the_default_score_is_minus_the_held_out_loss():
     assert tuned.scores[0] == pytest.approx(tuned.scores[1], rel=1e-9)
 
 
-TWO = {"scoring": ["r2", SQUARES]}
+TWO = {"scoring": ["r2", SQUARES], "cv": 5}
 CONSTANT = {"scoring": "explained_variance"}
 REFUSED = {
     "zero": (Ridge(), [0.0, 1.0], {}, ValueError, "must be above 0"),
     "no penalty": (LinearRegression(), [1.0], {}, TypeError, "has neither C nor alpha"),
     "certify": (Ridge(), [1.0], {"unreliable": "certify"}, ValueError, "unknown unreliable"),
     "two scorers": (Ridge(), [1.0], TWO, ValueError, "scoring gives .*: pass the one scorer"),
+    "two of single rows": (Ridge(), [1.0], TWO | {"cv": None}, ValueError, "pass the one scorer"),
     "one number": (Ridge(), [1.0, 2.0], CONSTANT, ValueError, "whatever its fold.*pass cv=10"),
     "undefined": (Ridge(), [1.0, 2.0], {"scoring": "r2"}, ValueError, "not well-defined"),
 }
