@@ -14,7 +14,6 @@ import numpy as np
 
 from .checks import one_line, warn
 from .declared import Positive, declared
-from .folds import Folds
 from .methods.exact import exact, refit_folds
 from .results import AResult, CVResult
 from .trials import FAILURES, UnconvergedFit
@@ -33,7 +32,7 @@ class ResultCheck:
     unreliable (n_folds,) bool; theta_errors: the estimated distance of each fold's params from its
     refit's, in standard errors of the full fit; loss_errors: that of its loss from the refit's, in
     standard deviations of the fold losses (either an upper bound, where no gradient was needed);
-    gradients: how many were computed; seconds; folds: those of the result.
+    gradients: how many were computed; seconds; result: what was checked.
     """
 
     __repr__ = one_line
@@ -42,7 +41,7 @@ class ResultCheck:
     loss_errors: np.ndarray = field(repr=False)
     gradients: int
     seconds: float
-    folds: Folds = field(repr=False)
+    result: CVResult = field(repr=False)
 
     def __str__(self):
         rows = np.flatnonzero(self.unreliable)
@@ -52,7 +51,7 @@ class ResultCheck:
             if np.isfinite(self.theta_errors[fold]):
                 says = f"params about {self.theta_errors[fold]:.2g} standard errors off, loss "
                 says += f"about {self.loss_errors[fold]:.2g} standard deviations of the fold losses"
-            told.append(f"{self.folds.name(fold)}: {says}")
+            told.append(f"{self.result.folds.name(fold)}: {says}")
         if rows.size > 3:
             told.append(f"and {rows.size - 3} more")
         return "; ".join(told)
@@ -83,7 +82,7 @@ def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
         unreliable |= result.indefinite
     theta, loss = errors
     seconds = time.perf_counter() - started
-    return ResultCheck(unreliable, theta, loss, gradients, seconds, result.folds)
+    return ResultCheck(unreliable, theta, loss, gradients, seconds, result)
 
 
 def _continue(result, rows, tolerance, errors):
@@ -94,6 +93,7 @@ def _continue(result, rows, tolerance, errors):
     try:
         starts = result.params[rows]
         refits = refit_folds(result.fit, result.folds[rows], tolerance, starts, LOOKS)
+        result.fit.derivatives.defaults.check_refits(refits.params, result.folds[rows])
         theta, loss = _errors(result, rows, refits.params)
         left = np.where(refits.converged, 1.0, DOUBT) * refits.decrement
         share = left / np.maximum(np.maximum(theta, left), TINY)  # of the way that was gone
@@ -134,6 +134,10 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
     seconds = result.seconds
     evaluations = Counter(result.evaluations)
     if isinstance(check, ResultCheck):
+        of = check.result
+        alike = of.folds.same_as(result.folds) and np.array_equal(of.params, result.params, True)
+        if not alike:
+            raise ValueError("this check is of another result: give acv.check_result of this one")
         seconds += check.seconds
         evaluations["gradient"] += check.gradients
         check = check.unreliable

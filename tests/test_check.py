@@ -104,6 +104,15 @@ def test_flags_of_ones_own_are_refitted_and_nothing_else_and_lost_folds_are_name
         assert np.isnan(refitted.fold_losses).tolist() == [False, False, False, True]
 
 
+def test_a_check_of_another_result_is_refused(rng):
+    fit = acv.fit(model_of("objective", rng))
+    folds = acv.folds.k_fold(200, 4, rng)
+    still = acv.no_adjustment(fit, folds)
+    for other in (acv.no_adjustment(fit, folds[::-1]), acv.infinitesimal_jackknife(fit, folds)):
+        with pytest.raises(ValueError, match="this check is of another result"):
+            acv.refit_unreliable(still, acv.check_result(other))
+
+
 PLACES = np.array([-9.0, *np.linspace(2.0, 3.0, 11)])
 
 

@@ -1,5 +1,6 @@
 """theta_o = argmin F(theta, w_o), continued from theta_hat: what other methods approximate."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from ..checks import warn
 from ..declared import NonNegative, declared
 from ..derivatives import kept_share
 from ..folds import WHOLE, Folds
+from ..folds.sites import Known
 from ..model import Refits
 from ..parallel import pieces, spread
 from ..results import TOLERANCE, AFit, CVResult, Fit, Run
@@ -22,6 +24,10 @@ from ..weighting import unit_of
 PARTS = 64  # for any number of workers, which thus changes no bit
 NUDGE = 0.01  # standard errors off the start: no symmetry then leads a descent to a saddle
 SETTLED = 1e-4  # standard errors from the optimum within which all folds may start
+FEW = 3  # sites a parameter, below which their scores do not tell which folds may be hollow
+KEPT = 0.1  # of the fit's curvature along some direction: a fold that keeps less is hollow
+SAID = 1e-10  # of the most that scores say of a direction: what they say less of is rounding
+FLAT = 1e-12  # of the fit's curvature, up to which a fold's is rounding
 
 
 @declared
@@ -117,14 +123,65 @@ def refit_folds(
     draws = np.random.default_rng(0).standard_normal(len(start))
     size = NUDGE * unit_of(fit.model) / np.linalg.norm(draws)
     nudge = size * solve_triangular(fit.hessian.factor[0], draws)
+    doubtful = _doubtful(fit, folds)
     for part in pieces(len(folds), folds_at_once(len(start))):
         some, found = folds[part], refits.part(part)
-        near = start + nudge if starts is None else starts[part]
+        found.params[:] = start + nudge if starts is None else starts[part]
         inverses = inverse / kept_share(fit.model, some)[:, None, None]
-        lockstep(derivatives, near, some, tolerance, inverses, found, looks)
-        left: Any = np.flatnonzero(~found.converged & (looks is None))
-        if left.size:
+        doubts = np.flatnonzero(doubtful[part])
+        hollow = np.zeros(len(some), bool)
+        if doubts.size:
+            hollow[doubts] = _own_curvature(fit, some.part(doubts), inverses, doubts)
+        rows: Any = np.flatnonzero(~hollow)
+        if rows.size:
+            solid = Refits.unfinished(len(rows), len(start))
+            of_rows = found.params[rows], some[rows], tolerance, inverses[rows]
+            lockstep(derivatives, *of_rows, solid, looks)
+            found.take(rows, solid)
+        left: Any = np.flatnonzero(hollow | ~found.converged & (looks is None))
+        if left.size:  # what is near by a curvature of next to nothing may still be far
+            near = min(tolerance, TOLERANCE * unit_of(fit.model))
             steps = found.steps[left]
-            found.take(left, newton(derivatives, found.params[left], some[left], tolerance))
+            found.take(left, newton(derivatives, found.params[left], some[left], near))
             found.steps[left] += steps
     return refits
+
+
+def _doubtful(fit, folds):
+    """Which folds may be hollow, (n_folds,): where scores of sites say so, or are too few to say.
+
+    Of a direction the scores, dF/dparams by the sites' weights, say the sum of their squares.
+    """
+    derivatives = fit.derivatives
+    sites = Known.of(fit.model).numbers
+    if len(sites) < FEW * len(fit.params):
+        return np.ones(len(folds), bool)
+    scores = np.zeros((derivatives.n_sites, len(fit.params)))
+    scores[sites] = derivatives.cross(fit.params, Folds(sites[:, None]))
+    scores = solve_triangular(fit.hessian.factor[0], scores.T, trans="T").T
+    shares, said, _ = np.linalg.svd(scores, full_matrices=False)
+    if said[-1] <= SAID * said[0]:
+        return np.ones(len(folds), bool)
+    return np.array([np.linalg.norm(shares[fold], 2) ** 2 > 1.0 - KEPT for fold in folds])
+
+
+def _own_curvature(fit, folds, inverses, rows):
+    """Whether folds are hollow: keep less than KEPT of the fit's curvature along some direction.
+
+    Writes the inverse Hessians of the others, at the fit's params, to these rows of `inverses`.
+    Raises LinAlgError for a fold that alone identifies some parameter.
+    """
+    hessians = fit.derivatives.fold_hessians(fit.params, folds, 0.0, fit.hessian)
+    upper = fit.hessian.factor[0]
+    own = inverses[rows]
+    curvatures = np.zeros((len(folds), len(upper)))
+    with suppress(np.linalg.LinAlgError):  # whose curvatures stay 0
+        own = hessians.inverses(len(upper))
+        curvatures = 1.0 / np.linalg.eigvalsh(upper @ own @ upper.T)
+    if (flat := (abs(curvatures) <= FLAT).any(axis=1)).any():
+        alone = f"without {folds.name(np.argmax(flat))}, which alone identifies some parameter"
+        remedy = "leave it in, or add a penalty or a prior"
+        raise np.linalg.LinAlgError(f"the Hessian is singular {alone}: {remedy}")
+    hollow = curvatures.min(axis=1) < KEPT
+    inverses[rows[~hollow]] = own[~hollow]
+    return hollow

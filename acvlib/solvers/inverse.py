@@ -173,6 +173,11 @@ class FoldSolver:
         """`solve` by |H(w_o)|, with the absolute eigenvalues; `solve` where all are positive."""
         return self.solve(vectors, rows)
 
+    def inverses(self, dim: int) -> np.ndarray:
+        """H(w_o)^-1 of all folds, (n, dim, dim)."""
+        n = len(self.indefinite)
+        return np.stack([self.solve(np.tile(unit, (n, 1))) for unit in np.eye(dim)], axis=2)
+
     def newton_ends(self, derivatives: Any, params: np.ndarray, folds: Any) -> np.ndarray:
         """Params (D,) - H(w_o)^-1 dF/dparams there of all folds, (n, D)."""
         _, gradients = derivatives.fold_gradients(params, folds, values=False)
@@ -213,6 +218,12 @@ class DenseFolds(FoldSolver):
         """(n,) of the largest eigenvalue of each, the least, about; 0 where it has no factor."""
         pairs = zip(self.factors, self.matrices, strict=True)
         return np.array([0.0 if f is None else _share(f.T, matrix) for f, matrix in pairs])
+
+    def inverses(self, dim: int) -> np.ndarray:
+        """matrix^-1 of all folds, (n, dim, dim)."""
+        with blas_for(dim**3):
+            inverses = np.linalg.inv(self.matrices)
+            return inverses if self.inward is None else self.inward @ inverses @ self.inward.T
 
     def descend(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """|matrix|^-1 times one vector a fold."""

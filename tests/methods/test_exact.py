@@ -1,15 +1,16 @@
 """Exact refits against closed forms and scipy; folds that need many steps or have no optimum."""
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 from ladder_cases import FOLDS, INSTRUMENTS, LOGISTIC, TIGHT, U, X, Y, left_out, tight_refit
 from numpy.testing import assert_array_equal
 from oracles.refit import refit
-from oracles.toy_models import Instruments, Logistic
+from oracles.toy_models import Instruments, Logistic, OfFunctions
 from sklearn.datasets import load_diabetes
 
 import acvlib as acv
-from acvlib.models import GLM
+from acvlib.models import GLM, GaussianHMM, HiddenMRF, PoissonHMM
 from acvlib.trials import UnconvergedFit
 
 
@@ -74,3 +75,90 @@ def test_a_decrement_that_only_rounding_keeps_up_has_converged(family, tolerance
     left = np.arange(len(y)) != 17
     rest = acv.fit(GLM(20.0 * x[left], y[left], family, penalty=1.0), tolerance=1e-10)
     assert rest.standard_errors_between(result.params[17], rest.params) < 1e-9
+
+
+# folds that hold all that is known of a parameter
+
+GROUPS = np.repeat(np.arange(4), 12)
+ROWS = np.random.default_rng(1).normal(size=48)
+EFFECTS = np.column_stack([np.ones(48), ROWS, np.eye(4)[GROUPS]])
+SIGNS = np.sign(np.sin(5.0 * ROWS) + np.array([2.0, -1.0, 1.0, -2.0])[GROUPS] / 2)
+
+
+def effects(door, ridge):
+    if door == "GLM":
+        return GLM(EFFECTS[:, 1:], SIGNS > 0, penalty=ridge)
+    return Logistic(EFFECTS, SIGNS, penalty=ridge)
+
+
+@pytest.mark.parametrize("ridge", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("door", ["GLM", "one's own"])
+def test_a_parameter_that_a_fold_alone_informs_goes_back_to_its_prior(door, ridge):
+    """Of the fold's group F bends by the ridge alone: by the full fit's Hessian all is settled."""
+    fit = acv.fit(effects(door, ridge))
+    folds = acv.folds.leave_group_out(GROUPS)
+    exact = acv.exact(fit, folds)
+    effect = exact.params[np.arange(4), 2 + np.arange(4)]
+    intercept = fit.params[0] if door == "GLM" else 1.0  # which a GLM does not penalise
+    assert abs(effect).max() < 1e-3 * max(abs(intercept), 1.0)
+    for method in (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton):
+        result = method(fit, folds)
+        check = acv.check_result(result)
+        assert check.unreliable.all()
+        true = fit.standard_errors_between(result.params, exact.params)
+        np.testing.assert_allclose(check.theta_errors, true, rtol=0.1)
+    assert not acv.check_result(exact).unreliable.any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_state_that_a_fold_alone_holds_goes_back_to_its_prior(seed):
+    rng = np.random.default_rng(seed)
+    x = np.append(rng.normal(size=4), rng.normal(9.0, 1.0, 14))
+    model = GaussianHMM(x, 2, variance_prior=(1.0, 1.0))
+    fit = acv.fit(model, rng=0)
+    result = acv.exact(fit, [[0, 1, 2, 3], [9]])
+    weights = left_out(model, [0, 1, 2, 3])
+    _, gradient = model.derivatives.value_and_gradient(result.params[0], weights)
+    hessian = np.asarray(model.derivatives.hessian(result.params[0], weights))
+    assert np.linalg.eigvalsh(hessian)[0] > 0.0
+    assert np.sqrt(gradient @ np.linalg.solve(hessian, gradient)) < 2e-6
+    assert abs(fit.standard_errors_between(result.params[0], fit.params)) > 1.0
+
+
+def dummies(column):
+    """Poisson counts, of which some rows alone have the last column."""
+    return OfFunctions(
+        48,
+        lambda params, weights: anp.sum(weights * poisson_losses(params, column)),
+        lambda params, fold: poisson_losses(params, column)[fold],
+        np.zeros(2),
+    )
+
+
+def poisson_losses(params, column):
+    eta = params[0] + params[1] * column
+    return anp.exp(eta) - (GROUPS + 2.0) * eta
+
+
+CHANNELS = [np.random.default_rng(n).poisson(4.0, (20, 2)) * 1.0 for n in range(3)]
+CHANNELS[0][:, 1] = CHANNELS[2][:, 1] = np.nan
+ALONE = {
+    "a column of a fold": (dummies(GROUPS == 1), acv.folds.leave_group_out(GROUPS)),
+    "a column of a row": (dummies(np.arange(48) == 1), acv.Folds([[0], [1], [5]])),
+    "a channel of a sequence": (PoissonHMM(CHANNELS, 1, (1.0, 0.0)), acv.Folds([[0], [1], [2]])),
+    "a state of zeros": (
+        HiddenMRF([0, 1, 0, 200, 220, 190, 250], np.empty((0, 2), int), 0.5),
+        acv.Folds([[0], [1], [4]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_nothing_else_identifies_has_no_refit(name):
+    model, folds = ALONE[name]
+    fit = acv.fit(model)
+    result = acv.infinitesimal_jackknife(fit, folds)
+    assert acv.check_result(result).unreliable[1]
+    with pytest.warns(UnconvergedFit, match="fold 1: .*(alone identifies|not identified)"):
+        exact = acv.exact(fit, folds)
+    assert np.isfinite(exact.fold_losses).tolist()[:3] == [True, False, True]

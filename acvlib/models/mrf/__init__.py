@@ -18,7 +18,7 @@ from scipy.special import gammaln, logsumexp
 from ...checks import MOST, check_choice, check_whole, require
 from ...declared import AnyNumber, Check, Is, Params, Real, Rng, Sizes, declared
 from ...derivatives import Derivatives
-from ...folds import Fold
+from ...folds import WHOLE, Fold, Folds
 from ...folds import weights as fold_weights
 from ...inference import graph
 from ...inference.chain import STEP
@@ -234,16 +234,23 @@ class HiddenMRF(ModelDefaults):
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise EmptyState where a state of the fit holds no site, or only zeros."""
-        gamma, _ = self.posterior(params).marginals()
-        weighed = gamma.T * self.sample_weight
-        sites = weighed.sum(axis=1)
-        total = weighed @ self.counts
-        for k in np.flatnonzero(np.minimum(sites, total) <= EMPTY):
-            raise EmptyState(
-                f"at coupling {self.coupling:g}, state {k} of the fit holds {sites[k]:.2g} "
-                f"expected sites with {total[k]:.2g} counts: its log rate {params[k]:.3g} is not "
-                "identified. Lower the coupling or the number of states"
-            )
+        self.check_refits(params[None], WHOLE)
+
+    def check_refits(self, params: np.ndarray, folds: Folds) -> None:
+        """The same of the first such fold, of params (n_folds, K)."""
+        for row, (point, fold) in enumerate(zip(params, folds, strict=True)):
+            kept = fold_weights(self.n_sites, fold)
+            gamma, _ = self.posterior(point, kept).marginals()
+            weighed = gamma.T * (self.sample_weight * kept)
+            sites = weighed.sum(axis=1)
+            total = weighed @ self.counts
+            for k in np.flatnonzero(np.minimum(sites, total) <= EMPTY):
+                of = f"without {folds.name(row)}" if len(fold) else "of the fit"
+                raise EmptyState(
+                    f"at coupling {self.coupling:g}, state {k} {of} holds {sites[k]:.2g} "
+                    f"expected sites with {total[k]:.2g} counts: its log rate {point[k]:.3g} is "
+                    "not identified. Lower the coupling or the number of states"
+                )
 
 
 class MRFDerivatives(Derivatives):
