@@ -17,6 +17,7 @@ from .declared import Positive, declared
 from .methods.exact import exact, refit_folds
 from .results import AResult, CVResult
 from .trials import FAILURES, UnconvergedFit
+from .weighting import unit_of
 
 LOOKS = 5  # steps of a fold
 DOUBT = 8.0  # times the last step is added to the error of a fold that has not converged
@@ -30,7 +31,7 @@ class ResultCheck:
     """What `check_result` found of each fold.
 
     unreliable (n_folds,) bool; theta_errors: the estimated distance of each fold's params from its
-    refit's, in standard errors of the full fit; loss_errors: that of its loss from the refit's, in
+    refit's, in the standard errors of `exact`; loss_errors: that of its loss from the refit's, in
     standard deviations of the fold losses (either an upper bound, where no gradient was needed);
     gradients: how many were computed; seconds; result: what was checked.
     """
@@ -75,14 +76,16 @@ def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
             errors = _errors(result, np.arange(len(ends)), ends)
             errors += [radius, change / _spread(result)]
         finite = (abs(result.params) < HUGE).all(axis=1)
-        rows = np.flatnonzero(finite & ~(errors <= limit).all(axis=0))
-        gradients = _continue(result, rows, NEARER * limit, errors)
-    unreliable: Any = ~(errors <= limit).all(axis=0)
+        unit = unit_of(fit.model)
+        limits = np.array([[unit * limit], [limit]])
+        rows = np.flatnonzero(finite & ~(errors <= limits).all(axis=0))
+        gradients = _continue(result, rows, NEARER * unit * limit, errors)
+    unreliable: Any = ~(errors <= limits).all(axis=0)
     if result.indefinite is not None:
         unreliable |= result.indefinite
     theta, loss = errors
     seconds = time.perf_counter() - started
-    return ResultCheck(unreliable, theta, loss, gradients, seconds, result)
+    return ResultCheck(unreliable, theta / unit, loss, gradients, seconds, result)
 
 
 def _continue(result, rows, tolerance, errors):

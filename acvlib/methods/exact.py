@@ -38,10 +38,12 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     `from_scratch` starts anew.
     Steps are quasi-Newton steps from the full fit's Hessian, by gradients alone; Newton's method,
     with Hessians as in `newton_step`, refits the folds that meet negative curvature or do not
-    converge by these, and all folds of an estimating equation or where Hessians are cheap. Folds of
-    a convex model start from the optimum of all data, even where the fit is not there yet. A
-    decrement below 1e-9 is rounding. Standard errors are those of sample weights that are 1 in the
-    mean, where theirs is less. Folds that did not converge are warned of once.
+    converge by these, those that hold nearly all that is known of some direction of params, and all
+    folds of an estimating equation or where Hessians are cheap. A fold without which a parameter is
+    not identified is lost. Folds of a convex model start from the optimum of all data, even where
+    the fit is not there yet. A decrement below 1e-9 is rounding. Standard errors are those of
+    sample weights that are 1 in the mean, where theirs is less. Folds that did not converge are
+    warned of once.
 
     Within `joblib.parallel_config("dask")` the workers of a cluster refit the folds in up to 64
     parts, whose params agree with those of one machine to the tolerance, and to the bit for any
@@ -123,7 +125,7 @@ def refit_folds(
     draws = np.random.default_rng(0).standard_normal(len(start))
     size = NUDGE * unit_of(fit.model) / np.linalg.norm(draws)
     nudge = size * solve_triangular(fit.hessian.factor[0], draws)
-    doubtful = _doubtful(fit, folds)
+    doubtful = _doubtful(fit, folds, refits.evaluations)
     for part in pieces(len(folds), folds_at_once(len(start))):
         some, found = folds[part], refits.part(part)
         found.params[:] = start + nudge if starts is None else starts[part]
@@ -131,6 +133,7 @@ def refit_folds(
         doubts = np.flatnonzero(doubtful[part])
         hollow = np.zeros(len(some), bool)
         if doubts.size:
+            refits.evaluations["hessian"] += doubts.size
             hollow[doubts] = _own_curvature(fit, some.part(doubts), inverses, doubts)
         rows: Any = np.flatnonzero(~hollow)
         if rows.size:
@@ -147,7 +150,7 @@ def refit_folds(
     return refits
 
 
-def _doubtful(fit, folds):
+def _doubtful(fit, folds, evaluations):
     """Which folds may be hollow, (n_folds,): where scores of sites say so, or are too few to say.
 
     Of a direction the scores, dF/dparams by the sites' weights, say the sum of their squares.
@@ -156,6 +159,7 @@ def _doubtful(fit, folds):
     sites = Known.of(fit.model).numbers
     if len(sites) < FEW * len(fit.params):
         return np.ones(len(folds), bool)
+    evaluations["cross"] += 1
     scores = np.zeros((derivatives.n_sites, len(fit.params)))
     scores[sites] = derivatives.cross(fit.params, Folds(sites[:, None]))
     scores = solve_triangular(fit.hessian.factor[0], scores.T, trans="T").T

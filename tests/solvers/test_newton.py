@@ -97,8 +97,8 @@ def test_no_symmetry_leads_a_refit_to_a_saddle():
     assert not result.indefinite.any()
     assert_allclose(abs(result.params[:, 1]), [1.0, 0.0], atol=1e-6)
     assert_allclose(result.params[0, 0], SEEN[1:].mean(), atol=1e-6)
-    # folds whose steps met no positive curvature are checked by their Hessians
-    assert 1 <= result.evaluations["hessian"] <= 3
+    # folds that curve down are refitted by their own Hessians
+    assert 1 <= result.evaluations["hessian"] <= 12
 
 
 def edge(params, weights):
