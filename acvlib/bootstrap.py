@@ -19,6 +19,7 @@ from .model import ModelDefaults
 from .results import TOLERANCE, AFit
 from .solvers.newton import newton
 from .trials import UnconvergedFit
+from .weighting import unit_of
 
 VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 
@@ -58,7 +59,7 @@ def refits(fit: AFit, weights: Resamples, tolerance: NonNegative = TOLERANCE) ->
         raise ValueError(f"{size}: raise the model's dense_limit, or use jackknife_params")
     resampled = _Resampled(derivatives, weights)
     rows = Folds(np.arange(len(weights))[:, None])
-    optima = newton(resampled, fit.params, rows, tolerance)
+    optima = newton(resampled, fit.params, rows, tolerance * unit_of(fit.model))
     hessians: Any = resampled.fold_hessians(optima.params, rows)
     root = np.linalg.inv(np.linalg.cholesky(np.asarray(fit.metric)))
     relative = np.linalg.eigvalsh(root @ hessians.matrices @ root.T)

@@ -30,6 +30,7 @@ from ..methods.ladder import newton_step
 from ..results import AFit
 from ..solvers.newton import newton
 from ..trials import NoFiniteOptimum
+from ..weighting import unit_of
 from .any_k import check_family, proved
 from .certify.verified import NotCertified
 
@@ -215,7 +216,7 @@ def _greedy(derivatives, fit, phi, k, observed):
         sites.append(int(np.argmax(psi)))
         linear += psi[sites[-1]]
         weights[sites[-1]] = 0.0
-        refit = newton(derivatives, params, Folds([sites]), TOLERANCE)
+        refit = newton(derivatives, params, Folds([sites]), TOLERANCE * unit_of(fit.model))
         if not refit.converged[0]:
             raise _no_refit(sites)
         params = refit.params[0]

@@ -75,6 +75,31 @@ def test_refits_end_as_near_under_small_weights(name):
     same(told(1e-9), told(1.0))
 
 
+@cases("weights", ["cv_gradient", "tune", "bootstrap.refits", "most_influential"], "of any size")
+def test_searches_end_as_near_under_small_weights(name):
+    """The penalty goes with the weights."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    counts, folds = (
+        np.random.default_rng(1).multinomial(60, [1 / 60] * 60, 3),
+        acv.folds.k_fold(60, 6),
+    )
+
+    def told(unit):
+        def model_of(alpha):
+            noisy = X[:, 0] > np.sin(np.arange(60))
+            return models.GLM(X, noisy, penalty=alpha[0] * unit, sample_weight=unit)
+
+        fit = acv.fit(model_of([1.0]))
+        if name == "bootstrap.refits":
+            return acv.bootstrap.refits(fit, counts)
+        if name == "most_influential":
+            return acv.most_influential(fit, lambda params: params[1], 3, "greedy").path
+        found = getattr(acv, name)(model_of, [2.0], folds)
+        return found.loss if name == "tune" else np.append(found.loss, 1e-3 * found.gradient)
+
+    np.testing.assert_allclose(told(1e-9), told(1.0), rtol=1e-6, atol=0.0)
+
+
 @cases("weights", ["HMM", "GaussianHMM"], "0 is missing, whatever stands there")
 def test_a_frame_of_weight_zero_is_a_missing_frame(name):
     """-999 in a third of all frames sets no unit, no start and no prior."""
