@@ -9,7 +9,7 @@ Source: Zhu and Liu (2021), Eq. 7, Example 3 and Corollary 6.2.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import autograd.numpy as anp
 import numpy as np
@@ -53,7 +53,7 @@ LOSSES = {
 @declared
 @dataclass(frozen=True, eq=False, repr=False)
 class PairwiseLinear(ModelDefaults):
-    """Every point is a site; a fold is scored by the pairs inside it. All (p, p) pairs are held.
+    """Every point is a site; a fold is scored by pairs of its scored points. All pairs are held.
 
     Parameters
     ----------
@@ -176,6 +176,10 @@ class PairwiseDerivatives(Derivatives):
         sums = self._site_sums(params, weights)
         total = weights.sum()
         return self.n_sites * (sums - weights @ sums / total).T / total**2
+
+    def heldout(self, params: np.ndarray, folds: Folds) -> Any:
+        """Of the pairs of scored points, whatever else a fold omits."""
+        return super().heldout(params, Folds(folds.scored))
 
     def _site_sums(self, params, weights):
         """2 sum_j w_j dloss_ij/dparams of each site i, (p, D)."""

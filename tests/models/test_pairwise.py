@@ -74,6 +74,15 @@ def test_halving_the_share_halves_the_printed_error_and_quarters_the_jackknifes(
     assert_allclose(errors[0] / errors[1], 2**order, rtol=0.15)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_pairs_with_points_that_are_omitted_and_not_scored_are_no_losses(loss):
+    model = problem(loss)
+    folds = acv.Folds([np.arange(8), np.arange(9, 20)], [np.array([5, 2, 3]), np.array([11, 10])])
+    result = acv.exact(acv.fit(model), folds)
+    for params, losses, scored in zip(result.params, result.losses, folds.scored, strict=True):
+        assert_allclose(losses, model.heldout_loss(params, scored), rtol=1e-12)
+
+
 def test_heldout_losses_average_to_equation_8():
     model, fold = problem("contrastive"), np.array([1, 4, 9])
     params = np.array([0.2, 0.1, -0.4])
