@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from numbers import Number
+from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
@@ -186,7 +186,8 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
             if name not in score:
                 scores.pop(name, None)
             for key, value in score.items():
-                if not isinstance(value, Number) and getattr(value, "ndim", True):
+                value = value.item() if getattr(value, "ndim", 1) == 0 else value
+                if not isinstance(value, Real):
                     got = f"got {value} ({type(value)}) instead"
                     raise ValueError(f"scoring must return a number, {got}. (scorer={key})")
                 scores.setdefault(key, np.full(len(values), np.nan))[fold] = value

@@ -13,6 +13,7 @@ targets are one model. LogisticRegressionCV and RidgeCV count as what they chose
 is penalised less, in all, by a smaller training set: `site_penalty` follows that.
 """
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -217,9 +218,20 @@ def settings_of(estimator: Any, y: np.ndarray) -> dict:
     return settings | {"intercept": bool(estimator.fit_intercept)}
 
 
+def as_chosen(estimator: Any) -> Any:
+    """Make an estimator to fit anew, which has what a fitted one chose, and chooses nothing."""
+    if type(estimator) not in _CHOSEN:
+        return base.clone(estimator)
+    kind, name = _CHOSEN[type(estimator)]
+    given = estimator.get_params()
+    shared = given.keys() & kind().get_params().keys() - {"n_jobs", "penalty"}  # none, or L2
+    chosen = float(np.ravel(getattr(estimator, f"{name}_"))[0])
+    return base.clone(kind(**{each: given[each] for each in shared}, **{name: chosen}))
+
+
 @contextmanager
 def in_words_of(estimator: Any) -> Iterator[None]:
-    """Errors of models ask for the penalty by the estimator's own argument."""
+    """Errors of models have the estimator's own names of the penalty and of classes."""
     try:
         yield
     except ValueError as error:
@@ -228,7 +240,9 @@ def in_words_of(estimator: Any) -> Iterator[None]:
         if names.keys() & {"C", "Cs"}:
             some, larger = "a finite C", "a smaller C"
         words = str(error).replace("penalty > 0", some)
-        error.args = (words.replace("a larger penalty", larger),)
+        words = words.replace("a larger penalty", larger)
+        labels = getattr(estimator, "classes_", ())
+        error.args = (re.sub(r"(?<=of class )\d+", lambda k: f"{labels[int(k[0])]}", words),)
         raise
 
 
@@ -283,6 +297,10 @@ def _poisson(estimator, y):
     return {"y": y, "family": family, "site_penalty": float(estimator.alpha)}
 
 
+_CHOSEN = {
+    linear_model.LogisticRegressionCV: (linear_model.LogisticRegression, "C"),
+    linear_model.RidgeCV: (linear_model.Ridge, "alpha"),
+}
 _OF_TARGETS = (linear_model.LinearRegression, linear_model.Ridge, linear_model.RidgeCV)
 _TRANSLATIONS = {
     linear_model.LogisticRegression: _logistic,

@@ -25,6 +25,7 @@ from ..trials import NoFiniteOptimum, UnconvergedFit
 from .columns import COLLINEAR, reduced
 from .estimators import (
     FIRST,
+    as_chosen,
     in_order,
     in_words_of,
     inputs_of,
@@ -46,10 +47,6 @@ APPROXIMATE = ("infinitesimal_jackknife", "frozen_newton", "newton_step")
 ACTIONS = ("refit", "ignore")
 CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
 NEARLY = 10.0  # times `tol`, at which a direction may be dropped without a fold
-NO_DIGITS = (
-    "the Hessian is singular, to rounding: columns of X are all but collinear, or in units too far "
-    "apart. Drop one, scale them, or take a larger penalty"
-)
 TOLERANCE = 1e-9  # standard errors from an optimum, of our fit wherever theirs has stopped
 
 
@@ -169,11 +166,8 @@ class Refits:
         """The fit, from a point that should be near: where that is far, from anywhere."""
         ones = np.ones(self.model.n_sites)
         starts = self.model.initial_params(), point
-        try:
-            begin = min(starts, key=lambda each: self.model.objective(each, ones))
-            return fit(self.model, begin, tolerance=TOLERANCE)
-        except np.linalg.LinAlgError as error:
-            raise np.linalg.LinAlgError(NO_DIGITS) from error
+        begin = min(starts, key=lambda each: self.model.objective(each, ones))
+        return fit(self.model, begin, tolerance=TOLERANCE)
 
     def _solvable(self, unreliable):
         """(numbers, these folds) that the model can do; `by_theirs` has what they cannot do.
@@ -223,9 +217,12 @@ class Refits:
         data = (utils._safe_indexing(each, kept) for each in (self.inputs, self.y))
         weights = {} if self.weights is None else {"sample_weight": self.weights[kept]}
         try:
-            return base.clone(self.last).fit(*data, **weights)
+            fitted = as_chosen(self.last).fit(*data, **weights)
         except ValueError as error:  # one class is left
             return error
+        last = copy(self.last)
+        vars(last).update({key: own for key, own in vars(fitted).items() if key.endswith("_")})
+        return last
 
     def _result(self, rows, folds, method, unreliable):
         """What a method says of folds, those that it does badly refitted."""

@@ -24,6 +24,7 @@ from sklearn.linear_model import (
     LogisticRegressionCV,
     PoissonRegressor,
     Ridge,
+    RidgeCV,
     SGDClassifier,
 )
 from sklearn.model_selection import (
@@ -174,6 +175,42 @@ def test_predictions_are_those_of_refits(name):
             m = m.fit(X, y, **fitting)
             got = ask(acv.approx_cross_val_predict, m, X, y, method="exact", **settings)
         assert np.allclose(got, want, atol=1e-4 * np.std(want))
+
+
+CHOOSE = {
+    "RidgeCV": (RidgeCV([0.01, 1.0, 100.0]), lambda m: Ridge(m.alpha_)),
+    "LogisticRegressionCV": (
+        LogisticRegressionCV(
+            Cs=[0.01, 0.1, 10.0],
+            l1_ratios=(0,),
+            use_legacy_attributes=False,
+            scoring="accuracy",
+            cv=[(np.arange(30), np.arange(30, 40))],
+            **NEWTON,
+        ),
+        lambda m: LogisticRegression(C=m.C_, **NEWTON),
+    ),
+}
+
+
+@cases("theirs", CHOOSE, "that chose")
+def test_what_was_chosen_stays_where_scikit_learn_refits(name):
+    """A fold of weight 0, or one that holds a class; elsewhere our model has what was chosen."""
+    X, y = plain(np.random.default_rng(0))
+    w = np.ones(40)
+    own, fixed = CHOOSE[name]
+    if name == "RidgeCV":
+        w[30:] = 0.0
+        y[8:20] = np.cos(9.0 * np.arange(12))  # noise, of which it would choose another
+    else:
+        y = np.where(np.arange(40) < 6, 2, (y > np.median(y)) * 1)
+    settings = {"params": {"sample_weight": w}, "cv": [(np.arange(8, 20), np.arange(30, 40))]}
+    settings["cv"] += [(np.arange(8, 40), np.arange(8)), (np.arange(30), np.arange(30, 40))]
+    own = clone(own).fit(X, y, w)
+    with warnings.catch_warnings(action="ignore"):
+        want = cross_validate(fixed(own), X, y, **settings)["test_score"]
+        got = ask(acv.approx_cross_validate, own, X, y, method="exact", **settings)["test_score"]
+    assert np.allclose(got, want, atol=1e-5)
 
 
 @cases("theirs", ["approx_tune"], "with weights of 0")

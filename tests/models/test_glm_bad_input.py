@@ -93,6 +93,13 @@ def test_a_fold_that_alone_identifies_a_column_is_named(method, rng):
     assert np.isfinite(result.fold_losses).tolist() == [True, False]
 
 
+def test_a_fit_that_is_singular_names_no_fold():
+    model = GLM(np.column_stack([X, X[:, 0] + 1e-8 * X[:, 1]]), Y, "logistic", penalty=1e-12)
+    with pytest.raises(np.linalg.LinAlgError, match="all but collinear") as singular:
+        acv.fit(model)
+    assert "fold" not in str(singular.value)
+
+
 @pytest.mark.parametrize("family", ["gaussian", "logistic"])
 def test_a_column_that_a_fold_only_shares_is_fitted_without_it(family):
     """Two rows hold the column: either may go, and both together may not."""

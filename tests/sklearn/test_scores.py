@@ -66,6 +66,12 @@ def test_what_a_scorer_returns_is_named():
     assert_allclose(scores["test_columns"][:5], 4)
 
 
+@pytest.mark.parametrize("score", [1j, np.complex128(1j), np.str_("a"), np.ones(2), None])
+def test_a_score_that_is_no_number_is_refused(score):
+    with pytest.raises(ValueError, match="scoring must return a number"):
+        acv.approx_cross_validate(Ridge().fit(X, ETA), X, ETA, scoring=lambda *_: score)
+
+
 def test_unreliable_folds_are_refitted_by_default_and_named():
     """A regression whose first training sets are small: hard for any approximation."""
     rng = np.random.default_rng(0)

@@ -133,7 +133,9 @@ class GLM(ModelDefaults):
             array.setflags(write=False)
         present = self._kinds().any(axis=0)
         if not present.all():
-            raise NoFiniteOptimum(f"y has {family.lacking.format(np.argmin(present))}")
+            where = "" if observed.all() else " where sample_weight is above 0"
+            lacking = f"y has {family.lacking.format(np.argmin(present))}{where}"
+            raise NoFiniteOptimum(f"{lacking}: add rows of what it lacks, or drop that class")
 
     def _kinds(self):
         """Flags (n, n_kinds) of observed sites: of each kind one is needed, to fit intercepts."""

@@ -14,7 +14,7 @@ from ...folds import Folds
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import DenseFolds, FoldSolver, Solvable
-from .hessians import DIGITS, LOST, Downdates, Point, gram, leverages, own_scores
+from .hessians import DIGITS, LOST, SINGULAR, Downdates, Point, gram, leverages, own_scores
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
 SITES = 512
@@ -183,7 +183,8 @@ class GLMDerivatives(Derivatives):
             bounded = penalised or model.quadratic  # others may run to infinity: `check_refits`
             if bounded and (lost := np.flatnonzero(left.shares < DIGITS)).size:
                 model.check_refits(np.broadcast_to(params, (len(folds), model.n_params)), folds)
-                raise np.linalg.LinAlgError(LOST.format(folds.name(lost[0])))
+                lost_fold = LOST.format(folds.name(lost[0]))
+                raise np.linalg.LinAlgError(lost_fold if folds.sizes[lost[0]] else SINGULAR)
             return left
         return DenseFolds(np.array(matrices), basis=basis)
 

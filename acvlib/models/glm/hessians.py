@@ -25,6 +25,10 @@ TILE = 256  # rows whose leverages are computed together
 WELL = 1e-4  # share of H's least eigenvalue from which on a row's leverage says enough
 DIGITS = 1e-10  # share of an eigenvalue that a fold must leave: 1e-6 of what it says is then right
 HELD = 2**17  # numbers that a thread has in memory for a tile of folds
+SINGULAR = (
+    "the Hessian is singular, to rounding: columns of X are all but collinear, or in units too far "
+    "apart. Drop one, scale them, or take a larger penalty"
+)
 LOST = (
     "the Hessian is singular, to rounding, without {}, which holds nearly all that some parameter "
     "is known by: leave it in, check its largest numbers, or take a larger penalty"
