@@ -227,7 +227,12 @@ def _declared(function: Any) -> Any:
 
     @wraps(function)
     def with_checks(*args, **named):
-        call = shown.bind(*args, **named)
+        try:
+            call = shown.bind(*args, **named)
+        except TypeError as error:
+            name = function.__qualname__.removesuffix(".__init__")
+            takes = ", ".join(each for each in shown.parameters if each != "self")
+            raise TypeError(f"{name}: {error}; it takes {takes}") from None
         given = call.arguments
         sizes = Sizes()
         sizes.owner = given.get(owner)

@@ -121,7 +121,7 @@ WRONG = [
     ({"verbose": 1}, "verbose must be of type bool"),
     ({"name": 0.5}, "name must be of type str or int"),
     ({"link": 3}, "link must be of type Callable"),
-    ({"lost": 1}, "unexpected keyword"),
+    ({"lost": 1}, "^Regression: .*unexpected keyword.* 'lost'; it takes X, y,"),
     (lambda: replace(MODEL, y=[1]), "n = 3 as in X"),
     (lambda: MODEL.objective([1, 2, 3]), r"\(3,\) must be \(n_params,\), n_params = 2"),
     (lambda: MODEL.objective([1, 2], "a"), "rng = 'a'"),

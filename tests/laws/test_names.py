@@ -239,6 +239,27 @@ def test_frames_without_an_index_have_names_of_columns(name):
             assert np.array_equal(acv.bootstrap.refits(fit, form[[*ROWS.index[::-1]]]), expected)
 
 
+@cases("names", ["SemiSupervised"], "of an energy")
+def test_labels_are_in_the_order_of_the_points(name):
+    energy = models.ManifoldEnergy(ROWS, models.RBFAffinity(ROWS, 1.0))
+    y = pd.Series(np.arange(12.0), ROWS.index)
+    for given in (y, y[::-1], y.to_numpy()):
+        model = models.SemiSupervised(energy, given)
+        assert np.array_equal(model.y, y)
+        assert model.index.equals(ROWS.index)
+    assert refused(models.SemiSupervised, energy, y[:9], words="the rows")
+    assert refused(models.SemiSupervised, energy, y[:9].to_numpy(), words="p = 12 as in energy")
+
+
+@cases("names", ["approx_cross_validate"], "of a class that nothing weighs")
+def test_a_class_without_weight_is_called_by_its_label(name):
+    y, w = np.repeat(["a", "b", "c"], 4), np.repeat([1.0, 0.0, 1.0], 4)
+    model = LogisticRegression().fit(ROWS, y, w)
+    words = "class b where sample_weight is above 0"
+    asked = partial(acv.approx_cross_validate, cv=3, params={"sample_weight": w})
+    assert refused(asked, model, ROWS, y, words=words)
+
+
 class OwnMean:
     """A model of one's own whose index names its sites."""
 

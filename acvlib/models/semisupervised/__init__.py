@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import in_order_of, real_array
-from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, declared
+from ...checks import real_array
+from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, Sizes, declared
 from ...derivatives import Derivatives, SmoothLoss
 from ...folds import WHOLE, Fold, Folds, ModelFolds
 from ...model import ModelDefaults
@@ -33,6 +33,15 @@ LOSSES = {
 }
 
 
+class Points(Is):
+    """The energy, whose points are the sites: they have its order and its names."""
+
+    def bind(self, given: dict, name: str, sizes: Sizes) -> None:
+        if isinstance(energy := given[name], ManifoldEnergy):
+            p, D = energy.features.shape
+            sizes |= {"p": (p, name, energy.index), "D": (D, name, None)}
+
+
 @declared
 @dataclass(frozen=True, eq=False, repr=False)
 class SemiSupervised(ModelDefaults):
@@ -45,7 +54,7 @@ class SemiSupervised(ModelDefaults):
     ridge : R (D, D), by default the identity
     """
 
-    energy: Annotated[ManifoldEnergy, Is()] = field(repr=False)
+    energy: Annotated[ManifoldEnergy, Points()] = field(repr=False)
     y: Annotated[np.ndarray, Real("p", finite=False)] = field(repr=False)
     loss: Annotated[str, OneOf(*LOSSES)] = "square"
     gamma_s: Positive = 1.0
@@ -56,12 +65,6 @@ class SemiSupervised(ModelDefaults):
     normalised = True  # a mean: leaving points out takes no curvature away
 
     def __post_init__(self):
-        p, D = self.energy.features.shape
-        if self.y.shape != (p,) or self.penalty.shape != (D, D):
-            shapes = f"y {self.y.shape} and ridge {self.penalty.shape}"
-            raise ValueError(f"{shapes} must be of {p} points and {D} features, as the energy")
-        in_order_of(self.energy.index, "y", self)  # whose index is that of y
-        self.__dict__["index"] = self.energy.index if self.index is None else self.index
         known = real_array("y", self.y[self.labelled])
         if len(known) < 2:
             raise ValueError(f"{len(known)} points have a label: at least two are needed")
