@@ -29,7 +29,7 @@ def influence(fit: AFit) -> Any:
     Raises
     ------
     TypeError : an `EstimatingEquation`, or a model whose Hessian is not formed
-    ValueError : a GLM of several targets
+    ValueError : a GLM of several targets; a `PairwiseLinear`, of which no point has a loss alone
 
     Source: Cook (1977); Belsley, Kuh and Welsch (1980); Pregibon (1981).
     """

@@ -218,17 +218,6 @@ def settings_of(estimator: Any, y: np.ndarray) -> dict:
     return settings | {"intercept": bool(estimator.fit_intercept)}
 
 
-def as_chosen(estimator: Any) -> Any:
-    """Make an estimator to fit anew, which has what a fitted one chose, and chooses nothing."""
-    if type(estimator) not in _CHOSEN:
-        return base.clone(estimator)
-    kind, name = _CHOSEN[type(estimator)]
-    given = estimator.get_params()
-    shared = given.keys() & kind().get_params().keys() - {"n_jobs", "penalty"}  # none, or L2
-    chosen = float(np.ravel(getattr(estimator, f"{name}_"))[0])
-    return base.clone(kind(**{each: given[each] for each in shared}, **{name: chosen}))
-
-
 @contextmanager
 def in_words_of(estimator: Any) -> Iterator[None]:
     """Errors of models have the estimator's own names of the penalty and of classes."""
@@ -297,10 +286,6 @@ def _poisson(estimator, y):
     return {"y": y, "family": family, "site_penalty": float(estimator.alpha)}
 
 
-_CHOSEN = {
-    linear_model.LogisticRegressionCV: (linear_model.LogisticRegression, "C"),
-    linear_model.RidgeCV: (linear_model.Ridge, "alpha"),
-}
 _OF_TARGETS = (linear_model.LinearRegression, linear_model.Ridge, linear_model.RidgeCV)
 _TRANSLATIONS = {
     linear_model.LogisticRegression: _logistic,

@@ -25,7 +25,6 @@ from ..trials import NoFiniteOptimum, UnconvergedFit
 from .columns import COLLINEAR, reduced
 from .estimators import (
     FIRST,
-    as_chosen,
     in_order,
     in_words_of,
     inputs_of,
@@ -39,6 +38,7 @@ from .estimators import (
 )
 
 base = require("sklearn.base", extra="sklearn")
+linear_model = require("sklearn.linear_model", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
 utils = require("sklearn.utils", extra="sklearn")
 
@@ -47,6 +47,10 @@ APPROXIMATE = ("infinitesimal_jackknife", "frozen_newton", "newton_step")
 ACTIONS = ("refit", "ignore")
 CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
 NEARLY = 10.0  # times `tol`, at which a direction may be dropped without a fold
+CHOOSING = {  # what chooses a penalty: what it then is, and the penalty's name
+    linear_model.LogisticRegressionCV: (linear_model.LogisticRegression, "C"),
+    linear_model.RidgeCV: (linear_model.Ridge, "alpha"),
+}
 TOLERANCE = 1e-9  # standard errors from an optimum, of our fit wherever theirs has stopped
 
 
@@ -217,7 +221,7 @@ class Refits:
         data = (utils._safe_indexing(each, kept) for each in (self.inputs, self.y))
         weights = {} if self.weights is None else {"sample_weight": self.weights[kept]}
         try:
-            fitted = as_chosen(self.last).fit(*data, **weights)
+            fitted = _as_chosen(self.last).fit(*data, **weights)
         except ValueError as error:  # one class is left
             return error
         last = copy(self.last)
@@ -276,3 +280,14 @@ class Refits:
         if mean.ndim < self.outcomes.ndim:  # of one target in a column of its own
             mean = mean[:, None]
         return mean + self.level
+
+
+def _as_chosen(estimator):
+    """Make an estimator to fit anew, which has what a fitted one chose, and chooses nothing."""
+    if type(estimator) not in CHOOSING:
+        return base.clone(estimator)
+    kind, name = CHOOSING[type(estimator)]
+    given = estimator.get_params()
+    shared = given.keys() & kind().get_params().keys() - {"n_jobs", "penalty"}  # none, or L2
+    chosen = float(np.ravel(getattr(estimator, f"{name}_"))[0])
+    return base.clone(kind(**{each: given[each] for each in shared}, **{name: chosen}))
