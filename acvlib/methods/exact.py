@@ -24,7 +24,7 @@ from ..weighting import unit_of
 PARTS = 64  # for any number of workers, which thus changes no bit
 NUDGE = 0.01  # standard errors off the start: no symmetry then leads a descent to a saddle
 SETTLED = 1e-4  # standard errors from the optimum within which all folds may start
-FEW = 3  # sites a parameter, below which their scores do not tell which folds may be hollow
+FEW = 4  # blocks of sites a parameter: so many scores tell which folds may be hollow
 KEPT = 0.1  # of the fit's curvature along some direction: a fold that keeps less is hollow
 SAID = 1e-10  # of the most that scores say of a direction: what they say less of is rounding
 FLAT = 1e-12  # of the fit's curvature, up to which a fold's is rounding
@@ -153,20 +153,28 @@ def refit_folds(
 def _doubtful(fit, folds, evaluations):
     """Which folds may be hollow, (n_folds,): where scores of sites say so, or are too few to say.
 
-    Of a direction the scores, dF/dparams by the sites' weights, say the sum of their squares.
+    Of a direction the scores, dF/dparams by the sites' weights, say the sum of their squares. They
+    are summed over blocks of sites that are left out together.
     """
-    derivatives = fit.derivatives
     sites = Known.of(fit.model).numbers
-    if len(sites) < FEW * len(fit.params):
+    most = FEW * len(fit.params)
+    if len(sites) < most:
         return np.ones(len(folds), bool)
     evaluations["cross"] += 1
-    scores = np.zeros((derivatives.n_sites, len(fit.params)))
-    scores[sites] = derivatives.cross(fit.params, Folds(sites[:, None]))
+    first = np.full(fit.model.n_sites, len(folds))  # of the folds that omit a site
+    np.minimum.at(first, folds.omitted.sites, np.repeat(np.arange(len(folds)), folds.sizes))
+    sites = sites[np.argsort(first[sites], kind="stable")]
+    ends = np.linspace(0, len(sites), most + 1).astype(int)[1:-1]
+    ends = np.union1d(ends, 1 + np.flatnonzero(np.diff(first[sites])))
+    blocks = Folds(np.split(sites, ends))
+    scores = fit.derivatives.cross(fit.params, blocks)
     scores = solve_triangular(fit.hessian.factor[0], scores.T, trans="T").T
     shares, said, _ = np.linalg.svd(scores, full_matrices=False)
     if said[-1] <= SAID * said[0]:
         return np.ones(len(folds), bool)
-    return np.array([np.linalg.norm(shares[fold], 2) ** 2 > 1.0 - KEPT for fold in folds])
+    touched = folds.indicator(fit.model.n_sites) @ blocks.indicator(fit.model.n_sites).T
+    rows = np.split(touched.indices, touched.indptr[1:-1])
+    return np.array([np.linalg.norm(shares[row], 2) ** 2 > 1.0 - KEPT for row in rows])
 
 
 def _own_curvature(fit, folds, inverses, rows):

@@ -75,14 +75,15 @@ def test_refits_end_as_near_under_small_weights(name):
     same(told(1e-9), told(1.0))
 
 
-@cases("weights", ["cv_gradient", "tune", "bootstrap.refits", "most_influential"], "of any size")
+NEAR = ["cv_gradient", "tune", "bootstrap.refits", "most_influential", "check_result"]
+
+
+@cases("weights", NEAR, "of any size")
 def test_searches_end_as_near_under_small_weights(name):
     """The penalty goes with the weights."""
     X = np.random.default_rng(0).normal(size=(60, 2))
-    counts, folds = (
-        np.random.default_rng(1).multinomial(60, [1 / 60] * 60, 3),
-        acv.folds.k_fold(60, 6),
-    )
+    counts = np.random.default_rng(1).multinomial(60, [1 / 60] * 60, 3)
+    folds = acv.folds.k_fold(60, 6)
 
     def told(unit):
         def model_of(alpha):
@@ -94,6 +95,8 @@ def test_searches_end_as_near_under_small_weights(name):
             return acv.bootstrap.refits(fit, counts)
         if name == "most_influential":
             return acv.most_influential(fit, lambda params: params[1], 3, "greedy").path
+        if name == "check_result":
+            return acv.check_result(acv.no_adjustment(fit, folds)).theta_errors
         found = getattr(acv, name)(model_of, [2.0], folds)
         return found.loss if name == "tune" else np.append(found.loss, 1e-3 * found.gradient)
 
