@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from .checks import index_of, require
+from .checks import require
 from .declared import declared
 from .derivatives import derivatives_of
 from .folds.sites import Known
@@ -235,14 +235,14 @@ def data_difference(a: Any, b: Any) -> str:
     """How the data of two models differ, in words; nothing where no difference is found."""
     if a.n_sites != b.n_sites:
         return f"{a.n_sites} and {b.n_sites} sites"
-    names, others = index_of(a), index_of(b)
-    if names is not None and others is not None and not names.equals(others):
+    known, other = Known.of(a), Known.of(b)
+    if known.index is not None and other.index is not None and not known.index.equals(other.index):
         remedy = "give both .loc[the same index], or, if the rows are the same, .to_numpy()"
         return f"their sites have other names, or another order: {remedy}"
-    seen = [Known.of(model).observed for model in (a, b)]
-    if not np.array_equal(seen[0], seen[1]):
-        return f"not the same sites are observed ({seen[0].sum()} and {seen[1].sum()})"
-    ours, theirs = (_outcomes(model) for model in (a, b))
+    if not np.array_equal(known.observed, other.observed):
+        numbers = f"{known.observed.sum()} and {other.observed.sum()}"
+        return f"not the same sites are observed ({numbers})"
+    ours, theirs = (_outcomes(model, known.observed) for model in (a, b))
     shared = ours.keys() & theirs.keys()
     for name in shared:
         if ours[name][1] != theirs[name][1] or not _alike(ours[name][0], theirs[name][0]):
@@ -250,9 +250,9 @@ def data_difference(a: Any, b: Any) -> str:
     if ours and theirs and not shared:
         if "rates" in ours or "rates" in theirs:
             return "losses of 'poisson rate' are no log densities where y * exposure is not whole"
-        (name, (numbers, _)), (other, (others, _)) = (next(iter(o.items())) for o in (ours, theirs))
+        (name, (numbers, _)), (word, (others, _)) = (next(iter(o.items())) for o in (ours, theirs))
         if not _alike(numbers, others):
-            return f"{name} are not {other}"
+            return f"{name} are not {word}"
     scored = [_scored(model) for model in (a, b)]
     if scored[0] is not None and scored[1] is not None and not np.array_equal(*scored):
         numbers = " and ".join(str(mask.sum()) for mask in scored)
@@ -270,8 +270,8 @@ def _scored(model):
     return np.concatenate([np.pad(part, ((model.context, 0), (0, 0))) for part in parts])
 
 
-def _outcomes(model):
-    """{name: (all numbers or labels end to end, nan where missing; the size of each part)}."""
+def _outcomes(model, observed):
+    """{name: (all numbers or labels of observed sites end to end; the size of each part)}."""
     found = {}
     for name in OUTCOMES:
         values = getattr(model, name, None)
@@ -282,10 +282,14 @@ def _outcomes(model):
         if _is_rate(model):
             values, is_whole = _counts(model)
             name = "counts" if is_whole else "rates"
-        parts = values if isinstance(values, tuple | list) else [values]
+        listed = values if isinstance(values, tuple | list) else [values]
+        parts = list(map(np.atleast_1d, listed))
+        ends = np.cumsum([0, *map(len, parts)])
+        seen = observed if len(parts) == len(observed) else [True] * len(parts)
+        if ends[-1] == len(observed):
+            seen = np.split(observed, ends[1:-1])
+        parts = [part[rows] for part, rows in zip(parts, seen, strict=True)]
         joined = np.concatenate([np.empty(0), *map(np.ravel, parts)])
-        if name == "counts":
-            joined[~Known.of(model).observed] = np.nan
         found[name] = joined, [np.size(part) for part in parts]
     return found
 

@@ -10,7 +10,7 @@ from acvlib import models
 from acvlib.weighting import LookedBackAt
 
 from .doors import DOORS, real_frames
-from .law import RNG, Said, ask, cases, hold, same, taken
+from .law import RNG, Said, ask, cases, hold, refused, same, taken
 
 WEIGHED = [name for name, door in DOORS.items() if door.weight]
 ALONE = {"losses", "prediction", "coef", "params", "posterior", "states", "mean", "sd", "rate"}
@@ -139,6 +139,34 @@ def test_a_frame_of_weight_zero_that_predicts_others_is_named(name):
         kind([x] if gone == [28] else [holes])
     model = models.AutoRegressiveHMM([x], 1, sites="steps")
     acv.from_scratch(acv.fit(model), acv.folds.k_fold(29, 3), 1)  # as all folds do, without a word
+
+
+@cases("weights", ["choose"], "0 is not compared")
+def test_outcomes_of_weight_zero_are_not_compared(name):
+    """An exposure of 0 has no count, and a site without weight may hold anything."""
+    rng = np.random.default_rng(0)
+    exposure = 1.0 * rng.integers(1, 4, 30)
+    exposure[3] = 0.0
+    counts = 1.0 * rng.poisson(2.0 * exposure + 1)
+    others = np.where(exposure > 0.0, counts, 77.0)
+    X = rng.normal(size=(30, 1))
+    seen = (exposure > 0.0) * 1.0
+    of_counts = partial(models.GLM, X, family="poisson", sample_weight=seen)
+    rates = models.GLM(
+        X, counts / np.maximum(exposure, 1.0), "poisson rate", sample_weight=exposure
+    )
+    x = [rng.normal(size=(10, 1)) for _ in range(3)]
+    frames = partial(models.GaussianHMM, n_states=1, sites="steps", sample_weight=seen)
+    moved = [np.where(seen.reshape(3, 10, 1)[k] > 0, own, 5.0) for k, own in enumerate(x)]
+    folds = acv.folds.k_fold(30, 5, observed=seen)
+    for one, other in (
+        (of_counts(y=counts), of_counts(y=others)),
+        (rates, of_counts(y=others)),
+        (frames(x), frames(moved)),
+    ):
+        assert np.isfinite(acv.choose([one, other], folds).table.elpd).all()
+    others[4] += 1.0
+    assert refused(acv.choose, [of_counts(y=counts), of_counts(y=others)], folds)
 
 
 @pytest.mark.parametrize("door", [models.GLM.objective, lambda m, *at: m.derivatives.hessian(*at)])
