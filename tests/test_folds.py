@@ -49,6 +49,14 @@ BAD = {  # what else is refused is in tests/attack; here is what is said
     "edges are None": (lambda: folds.regions(9, None, 2, 0), r"edges must .*graph\.edges"),
     "edges are a matrix": (lambda: folds.balls(9, coo_array(np.eye(9)), 1), "edges must be int"),
     "a label": (lambda: Folds(TWO, labels="ab")["a"], r"folds\.labels has their names"),
+    **{
+        f"rows {rows}": (
+            lambda rows=rows: Folds(TWO)[rows],
+            "np.flatnonzero.* 2 flags of type bool",
+        )
+        for rows in (None, 1.0, True, [True], [[0], [0, 1]], [0.0], np.ma.array([True, False]))
+    },
+    "flags as objects": (lambda: Folds(TWO)[pd.Series([True, False], dtype=object)], "type bool"),
     "below 0": (lambda: Folds([[-1]]), r"holds site -1, outside 0, 1, 2, \.\.\."),
     "labels of others": (lambda: Folds(TWO, labels="abc"), "3 labels of 2 folds"),
 }
@@ -108,9 +116,10 @@ def test_picking_selecting_and_weighting_keep_each_fold_together(data):
 def test_folds_index_and_iterate_as_a_list_of_arrays():
     whole = Folds(TWO, [[3], [0, 4]], labels=["b", "a"])
     assert (whole + whole[pd.Series([True, False], ["a", "b"])])[1:].labels.tolist() == ["a", "a"]
+    assert Folds(TWO).part(pd.Series([True, False], [1, 0])).labels.tolist() == [1]
     assert len(whole) == 2
     assert all(map(np.array_equal, whole, whole.omitted))
-    for rows in (slice(1, None), [1], np.array([False, True])):
+    for rows in (slice(1, None), [1], (1,), np.array([False, True])):
         assert whole[rows].same_as(Folds(TWO[1:], [[0, 4]]))
     assert not whole.same_as(Folds(TWO))
     table = Folds(np.array([*Folds([[0, 1], [2, 3]], [[0], [2]])]))  # which has no memory

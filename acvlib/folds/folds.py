@@ -1,6 +1,8 @@
 """The sites that each fold omits from the fit, and those of them that it scores."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,7 +104,7 @@ class Folds:
         return len(self.omitted)
 
     def __getitem__(self, rows: Any) -> Any:
-        rows = self.lined_up(rows)
+        rows = rows if isinstance(rows, slice) else self._chosen(self.lined_up(rows))
         omitted = self.omitted[rows]
         if isinstance(omitted, np.ndarray):
             return self._seen(omitted)
@@ -122,10 +124,10 @@ class Folds:
 
     def part(self, rows: Any) -> "Folds":
         """Return `self[rows]`, whose labels are the folds' numbers here where they have none."""
-        part = self[rows]
+        named = copy(self)
         if self.labels is None:
-            part.__dict__["labels"] = np.arange(len(self))[rows].astype(object)
-        return part
+            named.__dict__["labels"] = np.arange(len(self)).astype(object)
+        return named[rows]
 
     def name(self, place: Any) -> str:
         """Say "fold" and its label, or its number."""
@@ -150,11 +152,19 @@ class Folds:
             names = range(len(self)) if self.labels is None else self.labels
             index = require("pandas", extra="tables").Index(names)
             return in_order_of(index, "the flags", rows).to_numpy(bool)
-        if isinstance(rows, str):
-            raise ValueError(f"folds[{rows!r}]: folds are numbered; folds.labels has their names")
-        if isinstance(rows, np.ndarray) and rows.ndim > 1:
-            raise ValueError(f"rows of shape {rows.shape}: give the np.flatnonzero of flags")
-        return range(len(self))[rows] if getattr(rows, "shape", None) == () else rows
+        return rows
+
+    def _chosen(self, rows):
+        """The number of a fold, or an array of numbers or flags of folds; ValueError for others."""
+        given = np.empty((), object)
+        with suppress(ValueError):  # lists that differ in length
+            given = np.asanyarray(rows if np.ndim(rows) == 0 or len(rows) else np.empty(0, int))
+        is_flags = given.dtype == bool and given.shape == (len(self),)
+        is_masked = isinstance(given, np.ma.MaskedArray)
+        if is_masked or given.ndim > 1 or not (given.dtype.kind in "iu" or is_flags):
+            wanted = f"numbers of folds, as by np.flatnonzero, or {len(self)} flags of type bool"
+            raise ValueError(f"folds[{rows!r:.60}]: give {wanted}; folds.labels has their names")
+        return given if given.ndim else range(len(self))[given]
 
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
