@@ -69,7 +69,8 @@ def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -
     if isinstance(source, str | PathLike) and Path(source).suffix == ".npy":
         return *_read_npy(source, target, features, most), None
     dataset = _dataset(source)
-    label = [str(target)] if isinstance(target, str | int) else []
+    target = _loaded(target, dataset.schema.names)
+    label = [str(target)] if isinstance(target, str | int | PathLike) else []
     names = _features(dataset.schema, label, features)
     _check_files(dataset, [*names, *label], features is None)
     index = index_of(source)
@@ -96,6 +97,12 @@ def _read(source: Any, target: Any, features: Sequence[str] | None, most: int) -
         raise ValueError(f"whole numbers in {sorted(wide)}: {remedy} ({error})") from error
 
 
+def _loaded(target, columns):
+    """The numbers of a .npy file; anything else as it is, the name of a column too."""
+    is_path = isinstance(target, str | PathLike) and str(target) not in columns
+    return np.load(target) if is_path and Path(target).suffix == ".npy" else target
+
+
 def _gathered(blocks, shape, most):
     """Blocks of rows as one array (n, d): in memory up to `most` bytes, else mapped from a file
     that goes with the array.
@@ -118,9 +125,8 @@ def _gathered(blocks, shape, most):
 def _read_npy(path, target, features, most):
     if features is not None:
         raise ValueError(f"{path} has no names of columns: features must be None")
-    if isinstance(target, str | PathLike) and Path(target).suffix == ".npy":
-        target = np.load(target)
-    elif isinstance(target, str | int):
+    target = _loaded(target, [])
+    if isinstance(target, str | int | PathLike):
         raise ValueError(f"target = {target!r}: of a .npy file, give another .npy, or an array")
     X = np.load(path, mmap_mode="r")
     target = _by_index(target, None)
@@ -245,9 +251,10 @@ def _features(schema, label, features):
     if features is None:
         index = (schema.pandas_metadata or {}).get("index_columns", [])
         features = [name for name in names if name not in index and name not in label]
-    elif isinstance(features, str) or not all(isinstance(name, str | int) for name in features):
+    listed = list(features) if np.iterable(features) and not isinstance(features, str) else [None]
+    if not all(isinstance(name, str | int) for name in listed):
         raise ValueError(f"features = {features!r:.60} must be a list of names of columns")
-    features = [str(name) for name in features]
+    features = list(map(str, listed))
     columns = [*features, *label]
     if len(set(columns)) < len(columns) or not features:
         raise ValueError(f"features {features} must be different columns, not the target {label}")

@@ -212,6 +212,18 @@ def test_other_sources_are_refused(source, arguments, error, message):
         Examples.of(source, **{"target": "label", **arguments})
 
 
+def test_targets_may_stand_in_another_file(tmp_path):
+    np.save(tmp_path / "y.npy", Y)
+    for source in (FRAME, polars.from_pandas(FRAME), one_file(tmp_path), npy(tmp_path)):
+        for target in (tmp_path / "y.npy", str(tmp_path / "y.npy")):
+            assert np.array_equal(Examples.of(source, target).y, Y)
+    named = FRAME.rename(columns={"label": "y.npy"})
+    assert Examples.of(named, "y.npy", (name for name in ["a", "b"])).X.shape == (300, 2)
+    for features in ("a", 3):
+        with pytest.raises(ValueError, match="must be a list of names"):
+            Examples.of(FRAME, "label", features)
+
+
 def test_bad_npy_and_empty_folders_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no Parquet files"):
         Examples.of(tmp_path, "label")
