@@ -34,7 +34,8 @@ def check_functions(model: Any) -> None:
         _check_heldout(model, start, ones, sites)
     except backend.errors as error:
         reason = str(error).strip().splitlines()[0]
-        remedy = f"{backend.advice} ({type(error).__name__}: {reason:.200})"
+        advice = f"{backend.advice}; weights are as many as n_sites = {model.n_sites}"
+        remedy = f"{advice} ({type(error).__name__}: {reason:.200})"
         raise TypeError(
             f"{backend.name} cannot differentiate or batch a function: {remedy}"
         ) from error

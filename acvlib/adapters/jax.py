@@ -35,7 +35,7 @@ class Jax:
     """What an `AdaptedModel` needs of JAX."""
 
     name = "JAX"
-    errors = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
+    errors = (TypeError, jax.errors.JAXIndexError)
     advice = "inside it use jax.numpy for numpy, jax.numpy.where or jax.lax.cond for if"
     remedy = (
         "give it numpy arrays of float64, not jnp arrays made without x64, and no dtype of its "
