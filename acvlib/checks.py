@@ -79,8 +79,9 @@ def read_only(values: Any, dtype: Any = float) -> np.ndarray:
 
 
 def index_of(*things: Any) -> Any:
-    """The index of the first that has one, as in pandas, or of a model; None of others."""
-    indices = (getattr(thing, "index", None) for thing in things)  # a list has a method `index`
+    """The index of the first that has one, as in pandas, or of a model or what it observes."""
+    every = (each for thing in things for each in (thing, getattr(thing, "observed", None)))
+    indices = (getattr(each, "index", None) for each in every)  # a list has a method `index`
     return next((index for index in indices if hasattr(index, "equals")), None)
 
 
@@ -95,11 +96,13 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
         index = sys.modules["pandas"].Index(index)
     if names is None or not hasattr(index, "equals") or index.equals(names):
         return values
-    alike = len(index) == len(names) and index.is_unique and names.is_unique
-    if not alike or (index.get_indexer(names) < 0).any() or not hasattr(values, "loc"):
+    found = index.get_indexer_for(names)
+    order = np.argsort(found)
+    alike = len(found) == len(names) and index.equals(names[order])
+    if not alike or not hasattr(values, "iloc"):
         places = f"if they are in the order of the {others}, pass .to_numpy()"
         raise ValueError(f"the index of {name} differs from that of the {others}: {places}")
-    return values.loc[index]
+    return values.iloc[order]
 
 
 def numbered(labels: Any) -> tuple[np.ndarray, list]:

@@ -63,6 +63,9 @@ def test_a_splitter_over_missing_sites_leaves_them_out_of_every_fold():
     for (train, test), omitted, scored in zip(cv.split(X), ours.omitted, ours.scored, strict=True):
         assert_array_equal(omitted, np.setdiff1d(np.flatnonzero(observed), train))
         assert_array_equal(scored, test[observed[test]])
+    assert (
+        len(folds.from_splitter(splitters.LeavePOut(2), X[:7], observed=observed[:7])) == 20
+    )  # not (0, 5)
 
 
 ROWS = np.arange(N)

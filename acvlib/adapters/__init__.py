@@ -65,7 +65,8 @@ class AdaptedModel(ModelDefaults):
 
     def __post_init__(self):
         if self.observed is not None:
-            object.__setattr__(self, "observed", Known.of(self).observed)
+            known = Known.of(self)
+            self.__dict__.update(observed=known.observed, index=known.index)
         if not self.initial_params().size:
             raise ValueError(f"start holds no number: {self.start!r:.60}")
         check_functions(self)

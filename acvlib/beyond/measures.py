@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..checks import index_of, require
+from ..checks import require
 from ..declared import declared
 from ..folds import leave_one_out
 from ..folds.sites import Known
@@ -39,19 +39,19 @@ def influence(fit: AFit) -> Any:
     if np.ndim(getattr(model, "y", 0)) > 1:
         raise ValueError("y has several targets: fit a GLM to each")
     fit.warn_unconverged("influence")
-    sites = Known.of(model).numbers
+    known = Known.of(model)
+    sites = known.numbers
     directions = solve_triangular(fit.hessian.factor[0], np.eye(len(fit.params)))
     errors = np.linalg.norm(directions, axis=1)
     leverage = _leverages(fit, directions)[sites]
-    moved = newton_step(fit, leave_one_out(model.n_sites, derivatives.defaults.observed)).params
+    moved = newton_step(fit, leave_one_out(model)).params
     distance = fit.standard_errors_between(fit.params, moved) ** 2
     variance, without = _variances(model, fit.params, sites, leverage)
     columns = {"leverage": leverage, "cooks_distance": distance / (len(errors) * variance)}
     scaled = (fit.params - moved) / (errors * np.sqrt(without)[:, None])
     columns |= {f"dfbetas_{j}": scaled[:, j] for j in range(len(errors))}
     pandas = require("pandas", extra="tables")
-    index = index_of(model)
-    names = pandas.Index(sites, name="site") if index is None else index[sites]
+    names = pandas.Index(sites, name="site") if known.index is None else known.names
     return pandas.DataFrame(columns, names)
 
 

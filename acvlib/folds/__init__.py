@@ -110,6 +110,8 @@ def leave_future_out(
     """
     known = Known.of(n_sites, observed)
     sites = known.numbers
+    parts = (getattr(n_sites, name, None) for name in ("sequences", "labels"))
+    lengths = in_order_of(index_of(*parts), "lengths", lengths)
     sizes = as_fold([known.n] if lengths is None else lengths, "lengths", 1, STARTS)
     if sizes.sum() != known.n or (sizes < 1).any():
         raise ValueError(f"lengths {sizes.tolist()} must be above 0 and sum to {known.n} sites")
@@ -190,7 +192,8 @@ def from_splitter(
 ) -> Folds:
     """Omit all but the training sets of scikit-learn's `cv`, and score its test sets.
 
-    cv: a splitter, or pairs (training set, test set) of row numbers. X has a row for each site.
+    cv: a splitter, or pairs (training set, test set) of row numbers; a split all of whose test set
+    is missing makes no fold. X has a row for each site.
 
     Raises ValueError: a training set repeats a row, or shares one with its test set.
     """
@@ -212,6 +215,8 @@ def from_splitter(
         if repeats or not left_out[test].all():
             shared = "a training set repeats a row or shares one with its test set"
             raise ValueError(f"split {number}: {shared}: that is no cross-validation")
+        if len(test) and not mask[test].any():
+            continue
         test = test[mask[test]]
         rest = np.flatnonzero(left_out * mask)
         omitted.append(test if len(test) == len(rest) else rest)

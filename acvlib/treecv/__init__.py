@@ -148,9 +148,9 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng):
     seed = int(stream.integers(2**62)) if order == "randomized" else FIXED
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
-    if isinstance(folds, Folds):
-        folds.check_index(index_of(data))
     named = folds if isinstance(folds, Folds) else None
+    if named is not None:
+        named.check_index(index_of(data))
     rows, bounds = partition(folds, len(data))
     shuffled = shuffle and isinstance(folds, int | np.integer)
     if shuffled:

@@ -50,9 +50,12 @@ class Examples:
         self.__dict__.update(X=X, y=y, index=index)
 
     def take(self, rows: np.ndarray) -> "Examples":
-        """Return the rows, in the order given."""
+        """Return the rows, with their names, in the order given."""
         rows = as_set(rows, len(self))
-        return Examples(self.X[rows], None if self.y is None else self.y[rows])
+        taken = Examples(self.X[rows], None if self.y is None else self.y[rows])
+        names = index_of(self)
+        taken.__dict__["index"] = None if names is None else names[rows]
+        return taken
 
     def __len__(self):
         return len(self.X)

@@ -6,6 +6,7 @@ Parts of a folder, and a target beside a frame: tests/rows.
 import pickle
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 
 import networkx
 import numpy as np
@@ -94,6 +95,16 @@ WITH_ROWS = {
     ),
     "y": lambda: partial(acv.exact, acv.fit(models.GLM(ROWS.to_numpy(), GROUPS, "gaussian"))),
     "kfold": lambda: partial(acv.kfold, acv.learners.lsqsgd(2, 0.1), acv.Examples(ROWS, GROUPS)),
+    "kfold of some": lambda: partial(
+        acv.kfold,
+        acv.learners.lsqsgd(2, 0.1),
+        acv.Examples(ROWS[::-1], GROUPS[::-1]).take(np.arange(12)[::-1]),
+    ),
+    "observed": lambda: partial(acv.exact, acv.fit(OwnMean(index=None, observed=GROUPS < 9))),
+    "from_jax": lambda: partial(acv.exact, acv.fit(adapted(np, "from_jax"))),
+    "from_torch": lambda: partial(
+        acv.exact, acv.fit(adapted(import_module("torch"), "from_torch"))
+    ),
     "approx_cross_validate": lambda: (
         lambda folds: acv.approx_cross_validate(
             LinearRegression().fit(ROWS, GROUPS), ROWS, GROUPS, cv=folds
@@ -102,12 +113,19 @@ WITH_ROWS = {
 }
 
 
+def adapted(library, name):
+    """The mean of 0, ..., 11, whose names stand beside what is observed alone."""
+    y = library.arange(12)
+    functions = lambda p, w: (w * (p[0] - y) ** 2).sum(), lambda p, sites: (p[0] - sites) ** 2
+    return getattr(acv, name)(*functions, 12, np.zeros(1), observed=GROUPS < 9)
+
+
 @cases("names", WITH_ROWS, "of labels of folds")
 def test_labels_of_folds_are_not_places(name):
     """Folds are made where the rows are not known: who has both refuses another order."""
     asked = WITH_ROWS[name]()
     for maker in (acv.folds.leave_group_out, lambda own: acv.folds.k_fold(12, 3, observed=own < 9)):
-        if name != "kfold" or maker is acv.folds.leave_group_out:  # a partition
+        if "kfold" not in name or maker is acv.folds.leave_group_out:  # a partition
             ask(asked, maker(GROUPS))
         for folds in (maker(GROUPS[::-1]), maker(GROUPS[::-1])[:2]):
             assert refused(asked, folds, words="to_numpy")
@@ -198,6 +216,69 @@ def test_folds_are_called_by_their_labels(name):
         values = pd.Series(y, [f"s{i}" for i in range(40)])
         turned = acv.folds.leave_group_out(values[::-1])
         assert refused(acv.plots.series, None, np.arange(40), values, turned, words="to_numpy")
+
+
+@cases("names", ["Model", "HiddenMRF"], "of what is observed, or none")
+def test_names_are_those_of_what_is_observed_or_there_are_none(name):
+    """And none that depends on whether pandas was imported."""
+    if name == "HiddenMRF":
+        model = models.HiddenMRF(GROUPS.to_numpy(), np.empty((0, 2), int), 0.5)
+        assert acv.folds.leave_one_out(model).labels is None
+        named = models.HiddenMRF(GROUPS, np.empty((0, 2), int), 0.5)
+        acv.choose([named, replace(named, coupling=0.7)], acv.folds.k_fold(12, 3))
+        return
+    seen = pd.Series(np.arange(12) != 11, ROWS.index)
+    model, turned = (OwnMean(index=None, observed=own) for own in (seen, seen[ROWS.index[::-1]]))
+    fit = acv.fit(model)
+    turned.observed[:] = seen.to_numpy()
+    folds = acv.folds.k_fold(12, 3, observed=seen.to_numpy())
+    assert refused(acv.choose, [model, turned], folds, words="to_numpy")
+    assert list(acv.influence(fit).index) == list(ROWS.index[:11])
+    weights = pd.DataFrame([np.arange(12.0)], columns=ROWS.index)
+    found = acv.bootstrap.refits(fit, weights[ROWS.index[::-1]])
+    assert np.array_equal(found, acv.bootstrap.refits(fit, weights.to_numpy()))
+
+
+DAYS = pd.date_range("2024", periods=6)
+KINDS = {
+    "dates": (DAYS, DAYS.strftime("%Y-%m-%d")),
+    "periods": (DAYS.to_period("D"), DAYS.strftime("%Y-%m-%d")),
+    "spans": (DAYS - DAYS[0], pd.Index([f"{day} days" for day in range(6)])),
+    "pairs": [pd.MultiIndex.from_product([["a"], d]) for d in (DAYS, DAYS.strftime("%Y-%m-%d"))],
+    "text": (DAYS.strftime("%Y-%m-%d"), DAYS),
+    "intervals": [pd.IntervalIndex.from_arrays(np.arange(6), np.arange(6) + 3)] * 2,
+    "in intervals": (pd.interval_range(0, 6), pd.Index(np.arange(6) + 0.5)),
+    "twice": [pd.Index([*"aabcde"])] * 2,
+    "two texts of a day": (DAYS, pd.Index(["2024-01-01", "2024-1-1", *map(str, DAYS[2:])])),
+}
+
+
+@cases("names", ["GLM gaussian"], "of kinds of index")
+def test_names_of_any_kind_are_aligned_or_refused(name):
+    """Dates and their texts, in pandas, are alike one way round, and not the other."""
+    for kind, (rows, names) in KINDS.items():
+        for order in (np.arange(6), np.array([2, 0, 1, 5, 4, 3])):
+            given = pd.DataFrame(np.ones(6), rows), pd.Series(1.0 * order, names[order])
+            build = partial(models.GLM, *given, "gaussian", penalty=1.0)
+            assert refused(build, words="to_numpy") or np.array_equal(build().y, np.arange(6.0))
+            if kind == "intervals":
+                build()
+    both = acv.folds.leave_group_out([True, False, True, False])
+    assert both[pd.Series([True, False], [True, False])].labels.tolist() == [True]
+
+
+@cases("names", ["GaussianHMM", "LinearChainCRF"], "of lengths")
+def test_lengths_beside_sequences_are_aligned(name):
+    lengths = pd.Series([9, 4, 7], ["c", "b", "a"])
+    if name == "GaussianHMM":
+        model = models.GaussianHMM((np.arange(20.0)[:, None] % 7, lengths), 1, sites="steps")
+    else:
+        scores = [np.random.default_rng(0).normal(size=(size, 2)) for size in lengths]
+        labels = pd.Series([np.arange(size) % 2 for size in lengths], lengths.index)
+        model = models.LinearChainCRF(scores, labels, 0.1, acv.weighting.hide_labels)
+    make = partial(acv.folds.leave_future_out, model, [2], 1)
+    assert make(lengths=lengths[::-1]).same_as(make(lengths=lengths.to_numpy()))
+    assert refused(make, lengths=lengths.reset_index(drop=True), words="to_numpy")
 
 
 @cases("names", ["compare_models", "choose", "same_choice"], "of sites of two models")

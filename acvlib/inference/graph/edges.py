@@ -70,7 +70,7 @@ def names_of(graph: Any) -> list | None:
         return None
     names = list(getattr(graph, "index", columns))  # those of rows, which polars does not have
     if columns != names:
-        got = f"rows {names[:3]}..., columns {columns[:3]}..."
+        got = f"rows {names[:3]}..., columns {columns[:3]}...; of edges, pass .to_numpy()"
         raise ValueError(f"rows and columns of an adjacency matrix are the same sites; got {got}")
     return names
 

@@ -59,10 +59,9 @@ class Graph(Check):
         edges = graph.check_edges(value, n_sites, labels)
         edges.setflags(write=False)
         names = graph.names_of(value)
-        if labels is None and (names or "pandas" in sys.modules):
+        if labels is None and names:
             with suppress(ImportError):
-                index = require("pandas", extra="tables").Index(names or range(n_sites))
-                sizes["n"] = n_sites, counts, index
+                sizes["n"] = n_sites, counts, require("pandas", extra="tables").Index(names)
         return edges
 
 
@@ -83,7 +82,7 @@ class HiddenMRF(ModelDefaults):
     exposure : > 0, (n,) or one number, what a rate is per, such as the people of an area
     sample_weight : s >= 0, (n,) or one number: a count counts s times in the fit, given the one
         hidden state of its site, not in its held-out loss; edges count once. A site of weight 0 is
-        missing, in no fold: the fit leaves it out by `scheme`.
+        missing, in no fold, its count any, as 0: the fit leaves it out by `scheme`.
 
     `log_partition`, log Z(coupling), under scheme B log Z(coupling, w), does not depend on the
     rates and is left out of F. States may be permuted without any change of the model.
