@@ -96,9 +96,8 @@ def in_order_of(index: Any, name: str, values: Any) -> Any:
         index = sys.modules["pandas"].Index(index)
     if names is None or not hasattr(index, "equals") or index.equals(names):
         return values
-    found = index.get_indexer_for(names)
-    order = np.argsort(found)
-    alike = len(found) == len(names) and index.equals(names[order])
+    order, back = names.get_indexer_for(index), index.get_indexer_for(names)
+    alike = np.array_equal(order, np.argsort(back)) and np.array_equal(back, np.argsort(order))
     if not alike or not hasattr(values, "iloc"):
         places = f"if they are in the order of the {others}, pass .to_numpy()"
         raise ValueError(f"the index of {name} differs from that of the {others}: {places}")

@@ -246,6 +246,7 @@ KINDS = {
     "spans": (DAYS - DAYS[0], pd.Index([f"{day} days" for day in range(6)])),
     "pairs": [pd.MultiIndex.from_product([["a"], d]) for d in (DAYS, DAYS.strftime("%Y-%m-%d"))],
     "text": (DAYS.strftime("%Y-%m-%d"), DAYS),
+    "hours elsewhere": (DAYS.tz_localize("UTC"), DAYS.tz_localize("UTC").tz_convert("Asia/Tokyo")),
     "intervals": [pd.IntervalIndex.from_arrays(np.arange(6), np.arange(6) + 3)] * 2,
     "in intervals": (pd.interval_range(0, 6), pd.Index(np.arange(6) + 0.5)),
     "twice": [pd.Index([*"aabcde"])] * 2,
@@ -261,7 +262,7 @@ def test_names_of_any_kind_are_aligned_or_refused(name):
             given = pd.DataFrame(np.ones(6), rows), pd.Series(1.0 * order, names[order])
             build = partial(models.GLM, *given, "gaussian", penalty=1.0)
             assert refused(build, words="to_numpy") or np.array_equal(build().y, np.arange(6.0))
-            if kind == "intervals":
+            if kind in ("hours elsewhere", "intervals"):
                 build()
     both = acv.folds.leave_group_out([True, False, True, False])
     assert both[pd.Series([True, False], [True, False])].labels.tolist() == [True]
