@@ -21,10 +21,12 @@ from ..models.hmm.emissions import (
 )
 from ..models.hmm.emissions.units import FLAT
 from ..models.hmm.frames import read_sequences
-from ..models.hmm.posterior import HiddenStates
+from ..models.hmm.posterior import hidden_states
+from ..weighting import unit_of
 
 SLIGHT = 0.01  # standard errors that a prior which ours lack may pull
 UNLIKELY = 0.1  # expected counts below which a flat prior keeps a probability as it was fitted
+GROWS = 1.1  # times the expected count at an optimum: sample weights, or more EM, will raise it
 
 
 def from_hmmlearn(
@@ -35,7 +37,8 @@ def from_hmmlearn(
     Priors are hmmlearn's own, mostly flat, so that its optimum is ours; one that ours cannot have
     is refused, unless it pulls by less than a hundredth of a standard error. Probabilities of 0 are
     `fixed`, and so are parts that its `params` leaves as they are. Under a flat prior probabilities
-    of less than UNLIKELY expected counts stay `fixed` as they are: most run to 0. Others run to 0
+    of less than UNLIKELY expected counts, by `sample_weight`, stay `fixed` as they are unless they
+    grow: most run to 0. Others run to 0
     in a fold that holds the only sequence with such a start or move, whose loss is then nan in
     refits, with a warning: for cross-validation fit with startprob_prior and transmat_prior above
     1, or pass such a concentration. Rates of a PoissonHMM run to 0 likewise: give them a prior by
@@ -111,23 +114,25 @@ def _brought(fitted, sequences, rows, emission, named, settings):
     settings["fixed"] = settings["fixed"] if as_asked else frozen
     model = HMM(sequences, rows.shape[1], emission, **settings)
     params = model.pack(HMMParams(rows[0], rows[1:], named))
-    hidden = HiddenStates(model, params, model.frames, prior=False)
+    hidden = hidden_states(model, params, np.ones(model.n_sites), prior=False)
     if isinstance(emission, Gaussian) and (emission.covariance == "full" or emission.tied):
         _check_pull(fitted, hidden.mass.sum(axis=0))
     if as_asked:
         return model, params
     open_to_zero = np.isnan(frozen) & (model.concentration == 1.0)
-    changed = {"fixed": np.where(open_to_zero, _rare(hidden.counts, rows), frozen)}
+    unit = unit_of(model) ** 2
+    changed = {"fixed": np.where(open_to_zero, _rare(hidden.counts / unit, rows), frozen)}
     if isinstance(emission, Categorical) and emission.emission_concentration == 1.0:
-        fixed = _rare(hidden.expected, named.probability)
+        fixed = _rare(hidden.expected / unit, named.probability)
         changed["emission"] = replace(model.emission, fixed=fixed)
     model = replace(model, **changed)
     return model, model.pack(HMMParams(rows[0], rows[1:], named))
 
 
 def _rare(counts, rows):
-    """The entries of rows of probabilities that are expected too rarely, nan elsewhere."""
-    return np.where(counts < UNLIKELY, rows, np.nan)
+    """The entries of rows that are expected too rarely, and grow no more; nan elsewhere."""
+    fitted = rows * counts.sum(axis=1, keepdims=True)  # the counts at an optimum
+    return np.where((fitted < UNLIKELY) & (counts <= GROWS * fitted), rows, np.nan)
 
 
 def _concentration(fitted, name):

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from hmmlearn import hmm
 
 import acvlib as acv
 from acvlib import models
@@ -121,6 +122,32 @@ def test_a_frame_of_weight_zero_is_a_missing_frame(name):
         marked, missing = (np.where(gone[:, None], value, x) for value in (-999.0, np.nan))
         weighed = ask(told, kind([marked], 2, sample_weight=(~gone) * 1.0))
         same(weighed, ask(told, kind([missing], 2)))
+
+
+@cases("weights", ["from_hmmlearn"], "of what counts decide")
+def test_what_expected_counts_decide_is_by_weight(name):
+    """Of hmmlearn's fits: which priors are slight, and which probabilities are kept."""
+    rng = np.random.default_rng(0)
+    z = np.tile(np.arange(20) // 10, 60)
+    X, weight = real_frames(rng, z)[:, :2], np.r_[1, 3, np.zeros(58, int)]
+    copies = X[: 20 * 2].reshape(2, 20, 2)[[0, 1, 1, 1]].reshape(-1, 2), [20] * 4
+    full = hmm.GaussianHMM(2, "full", random_state=0, startprob_prior=2.0, transmat_prior=2.0)
+    full.fit(X, [20] * 60)
+    full.covars_prior = 0.2 * np.linalg.eigvalsh(full.covars_).min()  # slight beside all frames
+    acv.from_hmmlearn(full, X, [20] * 60)
+    for given in (copies, (X, [20] * 60, weight)):
+        assert refused(_fixed, full, *given, words="covars_prior")
+    flat = hmm.GaussianHMM(2, random_state=0).fit(X, [20] * 60)
+    flat.means_, flat.covars_ = np.zeros((2, 2)), np.ones((2, 2))  # 60 starts are not rare
+    for p in (1e-9, 4e-3, 0.1):
+        flat.startprob_ = np.array([1.0 - p, p])
+        found = [_fixed(flat, *given) for given in (copies, (X, [20] * 60, weight))]
+        np.testing.assert_array_equal(*found)
+        assert np.isnan(found[0][0, 1]) == (p == 0.1)
+
+
+def _fixed(theirs, X, lengths, weight=1.0):
+    return acv.from_hmmlearn(theirs, X, lengths, sample_weight=weight)[0].fixed
 
 
 @cases("weights", ["AutoRegressiveHMM"], "0 is looked back at")

@@ -100,12 +100,11 @@ class HiddenStates:
         return model.join(-model.chain_prior.score(self.counts, self.p), slopes)
 
 
-def hidden_states(model: Any, params: np.ndarray, weights: np.ndarray) -> HiddenStates:
+def hidden_states(model: Any, params: np.ndarray, weights: np.ndarray, prior: bool = True):
     """`HiddenStates` of the whole model at site weights (n_sites,), times its sample weights."""
-    weights = weights * model.sample_weight
-    if model.sites == "steps":
-        return HiddenStates(model, params, model.frames, step_weights=weights)
-    return HiddenStates(model, params, model.frames, sequence_weights=weights)
+    of = "step_weights" if model.sites == "steps" else "sequence_weights"
+    given = {of: weights * model.sample_weight, "prior": prior}
+    return HiddenStates(model, params, model.frames, **given)
 
 
 def states_of_sequences(model: Any, params: np.ndarray, numbers: np.ndarray) -> HiddenStates:
