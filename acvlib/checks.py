@@ -191,12 +191,23 @@ class Tables(tuple):
         self.names = names
         return self
 
-    def names_of_rows(self, context: int) -> Any:
-        """The names of all rows, but for the first `context` of each table."""
-        if self.indices is None:
+    def names_of_rows(self, context: int = 0) -> Any:
+        """The names of all rows, but for the first `context` of each table.
+
+        None where some, or all of several, have none.
+        """
+        counted = [getattr(index, "start", None) == 0 for index in self.indices or ()]
+        nameless = len(counted) > 1 and all(counted)  # what pandas makes itself
+        if nameless or not self.indices or any(index is None for index in self.indices):
             return None
         first, *others = (index[context:] for index in self.indices)
         return first.append(others)
+
+
+def indices_of(*data: Any) -> list:
+    """The index of each of several tables, as in pandas, whoever has one; None without."""
+    each = [getattr(own, "indices", None) or [index_of(table) for table in own] for own in data]
+    return [next((i for i in own if i is not None), None) for own in zip(*each, strict=False)]
 
 
 def check_whole(name: str, value: Any, least: int, most: float = MOST, of: str = "") -> int:

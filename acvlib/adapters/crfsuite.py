@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..checks import LARGEST, Tables, read_only
+from ..checks import LARGEST, Tables, in_order_of, index_of, indices_of, read_only
 from ..declared import Params, Real, Sizes, declared
 from ..models.crf import Tagging
 from ..models.crf.tokens import FeatureParams, Tokens, joined
@@ -38,9 +38,10 @@ class Encoded(NamedTuple):
 
 
 class Attributes(Encoded):
-    """And index, the names of the sentences, as in pandas, or None."""
+    """And the names of the sentences, and those of the tokens of each, as in pandas, or None."""
 
     index: Any = None
+    indices: Any = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,9 +73,12 @@ class FeatureCRF(Tagging):
     def __post_init__(self):
         listed = self.sentences
         encoded = listed if isinstance(listed, Attributes) else attributes(listed)
+        indices = encoded.indices or [None] * (len(encoded.starts) - 1)
         encoded = Attributes(*encoded)
+        encoded.indices = indices
         encoded.index, labels, weights = self._aligned(listed)
-        labels = Tables(_labels(labels, np.diff(encoded.starts))).named(None, None, encoded.index)
+        labels = _labels(labels, encoded, encoded.index)
+        encoded.indices = labels.indices
         weights = site_weights(weights, len(labels), "sentence")
         self.__dict__.update(sentences=encoded, labels=labels, sample_weight=weights)
         numbers = {label: k for k, label in enumerate(self.classes)}
@@ -85,7 +89,7 @@ class FeatureCRF(Tagging):
         free = self._seen(tokens) if self.free is None else is_free("free", self.free, Sizes())
         if (np.diff(free) <= 0).any():
             raise ValueError("free must be rising: each weight has one place")
-        self._settle(tokens, read_only(free, np.int64), encoded.index)
+        self._settle(tokens, read_only(free, np.int64))
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -134,19 +138,22 @@ class FeatureCRF(Tagging):
         return [[self.classes[k] for k in sentence] for sentence in best]
 
 
-def _labels(labels, lengths):
-    """Labels as tuples of strings, one for each token."""
-    every = []
-    for n, values in enumerate(_listed("labels", labels, "lists of strings")):
-        every.append(tuple(_listed(f"labels of sentence {n}", values, "strings")))
-        if not all(isinstance(label, str) for label in every[n]):
-            raise ValueError(f"sentence {n}: labels must be strings; got {every[n]!r:.60}")
+def _labels(labels, encoded, index):
+    """Labels as tuples of strings, one for each token, and names of tokens, whoever has some."""
+    every = [*_listed("labels", labels, "lists of strings")]
+    lengths = np.diff(encoded.starts)
     if len(every) != len(lengths):
         raise ValueError(f"{len(lengths)} sentences, but labels of {len(every)}: give as many")
-    for n, (length, values) in enumerate(zip(lengths, every, strict=True)):
-        if len(values) != length:
-            raise ValueError(f"sentence {n} has {length} tokens, but {len(values)} labels")
-    return tuple(every)
+    for n, values in enumerate(every):
+        _listed(f"labels of sentence {n}", values, "strings")
+    indices = indices_of(encoded, labels if isinstance(labels, Tables) else every)
+    for n, values in enumerate(every):
+        every[n] = tuple(in_order_of(indices[n], f"labels of sentence {n}", values))
+        if not all(isinstance(label, str) for label in every[n]):
+            raise ValueError(f"sentence {n}: labels must be strings; got {every[n]!r:.60}")
+        if len(every[n]) != lengths[n]:
+            raise ValueError(f"sentence {n} has {lengths[n]} tokens, but {len(every[n])} labels")
+    return Tables(every).named(None, indices, index)
 
 
 def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes:
@@ -161,6 +168,7 @@ def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes
     values = []
     ends = [0]
     starts = [0]
+    indices = []
     for n, sentence in enumerate(_listed("sentences", sentences, "sentences")):
         for t, token in enumerate(_listed(f"sentence {n}", sentence, "tokens")):
             for name, value in _pairs(token, f"sentence {n}, token {t}"):
@@ -169,13 +177,16 @@ def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes
                     values.append(value)
             ends.append(len(columns))
         starts.append(len(ends) - 1)
+        indices.append(index_of(sentence))
         if starts[-1] == starts[-2]:
             raise ValueError(f"sentence {n} is empty: leave it out")
     if len(starts) == 1:
         raise ValueError("no sentences: give one or more")
     matrix = csr_array((values, columns, ends), shape=(len(ends) - 1, len(numbers)), dtype=float)
     matrix.sum_duplicates()
-    return Attributes(matrix, np.array(starts), tuple(numbers))
+    found = Attributes(matrix, np.array(starts), tuple(numbers))
+    found.indices = indices
+    return found
 
 
 def _listed(name, values, kind):

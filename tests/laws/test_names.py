@@ -20,6 +20,7 @@ from sklearn.model_selection import KFold
 import acvlib as acv
 from acvlib import models
 from acvlib.models.mrf.areas import neighbours
+from acvlib.weighting import hide_labels
 
 from .doors import DOORS, TIGHT, folds_of, on_map, real_frames
 from .law import RNG, Refused, ask, cases, hold, refused, same
@@ -174,6 +175,36 @@ def test_sentences_have_the_names_that_anything_beside_them_has(name):
             turned = replace(model, labels=pd.Series(given[1], names)[::-1])
             assert all(map(np.array_equal, turned.labels, model.labels))
         assert refused(acv.folds.Folds.of, acv.folds.leave_group_out(weight), model)
+
+
+@cases("names", SENTENCES, "of tokens")
+def test_tokens_have_the_names_that_anything_beside_them_has(name):
+    make, scores, labels = SENTENCES[name]
+    names = pd.Index([f"t{number}" for number in range(sum(map(len, labels)))])
+    own = np.split(names, np.cumsum([len(each) for each in labels])[:-1])
+    frame = pd.DataFrame if name == "LinearChainCRF" else pd.Series
+    X = [frame(each, index) for each, index in zip(scores, own, strict=True)]
+    y = [pd.Series(each, index) for each, index in zip(labels, own, strict=True)]
+    make = partial(make, ridge=1.0, scheme=hide_labels)
+    plain, weight = make(scores, labels), pd.Series(np.arange(len(names)) % 2 * 1.0, names)
+    params = np.arange(plain.n_params) / 3.0
+    for given in ((X, labels), (scores, y), (X, [each[::-1] for each in y])):
+        for model in (make(*given), replace(make(*given), ridge=1.0)):
+            assert all(map(np.array_equal, model.labels, plain.labels))
+            found = model.objective(params, weight[::-1])
+            assert found == plain.objective(params, weight.to_numpy())
+            assert refused(acv.folds.Folds.of, acv.folds.leave_group_out(weight[::-1]), model)
+
+
+@cases("names", ["HMM"], "of sample weights")
+def test_sites_have_the_names_of_their_weights(name):
+    x = np.random.default_rng(0).normal(size=(6, 9, 1))
+    weight = pd.Series(np.arange(6) % 2 + 1.0, list("abcdef"))
+    for model in (
+        models.GaussianHMM(list(x), 2, sample_weight=weight),
+        models.GaussianHMM([x[:2].reshape(-1, 1)[:6]], 2, sample_weight=weight),
+    ):
+        assert refused(acv.folds.Folds.of, acv.folds.leave_group_out(weight[::-1]), model)
 
 
 class Mean:

@@ -19,6 +19,7 @@ from ...checks import (
     in_columns_of,
     in_order_of,
     index_of,
+    indices_of,
     real_array,
     shared_columns,
 )
@@ -41,6 +42,7 @@ class Tagging(ModelDefaults):
     ridge: Any
     scheme: Callable | None
     sample_weight: Any
+    labels: Any
     tokens: Tokens
     free: Any
 
@@ -52,7 +54,7 @@ class Tagging(ModelDefaults):
         labels = in_order_of(index, "labels", self.labels)
         return index, labels, in_order_of(index, "sample_weight", self.sample_weight)
 
-    def _settle(self, tokens, free, index):
+    def _settle(self, tokens, free):
         """Set tokens and free, and check what comes with them."""
         if self.scheme is not None and self.scheme is not hide_labels:
             raise ValueError(
@@ -63,7 +65,7 @@ class Tagging(ModelDefaults):
         self.__dict__.update(
             tokens=tokens,
             free=free,
-            index=None if self.scheme else index,
+            index=self.labels.names_of_rows() if self.scheme else self.labels.names,
             ridge=Real("", "n_params", above=0.0)("ridge", self.ridge, sizes),
             sample_weight=site_weights(self.sample_weight, len(tokens.lengths), "sentence"),
         )
@@ -186,16 +188,17 @@ class LinearChainCRF(Tagging):
             raise ValueError(f"{found}: give as many")
         k = emissions[0].shape[1]
         is_tag = Real("t", least=0, most=k - 1, whole=True)
+        emissions.indices = indices_of(emissions, labels)
         for n, tags in enumerate(labels):
             sizes = Sizes(t=(len(emissions[n]), "its scores", None))
             name = f"sentence {n}: labels"
             tags = in_order_of(emissions.indices[n], name, tags)
             labels[n] = is_tag(name, tags, sizes)
-        labels = Tables(labels).named(None, None, index)
+        labels = Tables(labels).named(None, emissions.indices, index)
         self.__dict__.update(emissions=emissions, labels=labels, sample_weight=weights)
         start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
         tokens = _tokens(emissions, np.concatenate(labels))
-        self._settle(tokens, np.concatenate([start, links, end]), index)
+        self._settle(tokens, np.concatenate([start, links, end]))
 
     @property
     def n_tags(self) -> int:
@@ -242,6 +245,5 @@ def _scores(emissions, n_tags=None, columns=None, names=None):
             raise ValueError(f"sentence {n}: scores must be within {SPREAD:g} nats of each other")
     if not arrays:
         raise ValueError("no sentences: give the emission scores of one or more")
-    read = isinstance(emissions, Tables)
-    indices = emissions.indices if read else [getattr(values, "index", None) for values in listed]
+    indices = indices_of(emissions if isinstance(emissions, Tables) else listed)
     return Tables(arrays).named(columns, indices, names)

@@ -13,7 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ... import weighting
-from ...checks import check_whole, in_order_of, read_only, real_array
+from ...checks import check_whole, in_order_of, index_of, read_only, real_array
 from ...declared import Count, Is, OneOf, Params, Rng, Whole, declared
 from ...folds import Fold, Folds
 from ...inference import chain
@@ -89,6 +89,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
         sites = self.sites or ("steps" if len(sequences) == 1 else "sequences")
         weights = self.sample_weight
         index = sequences.names_of_rows(context) if sites == "steps" else sequences.names
+        index = index_of(weights) if index is None else index
         weights = in_order_of(index, "sample_weight", weights)
         self.__dict__.update(context=context, sequences=sequences, sites=sites, index=index)
         weights = weighting.site_weights(weights, self.n_sites)

@@ -11,6 +11,7 @@ from ...checks import (
     in_columns_of,
     in_order_of,
     index_of,
+    indices_of,
     real_array,
     shared_columns,
     warn,
@@ -124,7 +125,7 @@ def read_sequences(data: Any, context: int, columns: list | None = None) -> Tabl
             f"{size} {context} are looked back at only: leave out the {len(short)} sequences of "
             f"fewer than {context + 1} frames, or lower order and context"
         )
-    indices = getattr(data, "indices", None) or _indices(listed)
+    indices = indices_of(data if isinstance(data, Tables) else listed)
     return Tables(read).named(columns, indices, _names(data, len(read)))
 
 
@@ -133,14 +134,6 @@ def _names(data, n):
     lengths = data[-1] if isinstance(data, tuple) else None
     is_series = hasattr(lengths, "loc") and lengths.shape == (n,)
     return lengths.index if is_series else getattr(data, "names", None)
-
-
-def _indices(listed):
-    """The index of each sequence, as of pandas; None where some, or all of several, have none."""
-    indices = [getattr(x, "index", None) for x in listed]
-    counted = [getattr(index, "start", None) == 0 for index in indices]  # what pandas makes itself
-    nameless = len(listed) > 1 and all(counted)
-    return indices if all(hasattr(i, "equals") for i in indices) and not nameless else None
 
 
 def one_or_more(x: Any) -> Any:
@@ -156,7 +149,7 @@ def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
     """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
     listed = _listed(y)
     outputs = read_sequences(y, 0)
-    indices = [getattr(x, "index", None) for x in listed]
+    indices = indices_of(listed)
     ordered = map(in_order_of, indices, repeat("inputs"), _listed(inputs))
     rest = _listed(inputs)[len(indices) :]
     u = read_sequences([*ordered, *rest], 0)
@@ -177,7 +170,7 @@ def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
     named = outputs.columns or [getattr(listed[0], "name", None)] * outputs[0].shape[1]
     columns = [*named, *u.columns] if u.columns else None
     both = Tables(np.hstack(pair) for pair in zip(outputs, u, strict=True))
-    return both.named(columns, outputs.indices or u.indices, names), every.shape[1]
+    return both.named(columns, indices_of(outputs, u), names), every.shape[1]
 
 
 def _listed(data):

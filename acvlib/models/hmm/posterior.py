@@ -100,7 +100,9 @@ class HiddenStates:
         return model.join(-model.chain_prior.score(self.counts, self.p), slopes)
 
 
-def hidden_states(model: Any, params: np.ndarray, weights: np.ndarray, prior: bool = True):
+def hidden_states(
+    model: Any, params: np.ndarray, weights: np.ndarray, prior: bool = True
+) -> HiddenStates:
     """`HiddenStates` of the whole model at site weights (n_sites,), times its sample weights."""
     of = "step_weights" if model.sites == "steps" else "sequence_weights"
     given = {of: weights * model.sample_weight, "prior": prior}
