@@ -226,7 +226,7 @@ def from_crfsuite(
 
     Raises
     ------
-    ValueError : not fitted; an algorithm other than lbfgs, c1 above 0, c2 = 0, min_freq; other data
+    ValueError : not fitted; not lbfgs; c1 above 0, c2 = 0, min_freq; values below 0; other data
     """
     if not hasattr(fitted, "modelfile"):
         wanted = "an sklearn_crfsuite.CRF, such as the best_estimator_ of a search"
@@ -243,6 +243,12 @@ def from_crfsuite(
     if not c2 > 0.0:
         raise ValueError(f"c2={c2!r}: the optimum may be at infinity; fit with c2 above 0")
     model = FeatureCRF(X, y, 2.0 * c2)
+    matrix = model.tokens.matrix
+    if (matrix.data < 0.0).any():
+        below = f"{model.names[matrix.indices[matrix.data.argmin()]]!r:.60} has values below 0"
+        reason = "each refit of crfsuite drops pairs of an attribute and a label that sum below 0"
+        own = "fit without such values, or acv.fit(FeatureCRF(X, y, 2 * c2)), which keeps all pairs"
+        raise ValueError(f"{below}: {reason}; {own}")
     free, params = _stored_weights(fitted, model)
     model = replace(model, free=free)
     last = getattr(getattr(fitted, "training_log_", None), "last_iteration", None) or {}

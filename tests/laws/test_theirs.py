@@ -362,6 +362,7 @@ def test_missing_frames_of_hmmlearn_are_missing(name):
 # crfsuite
 
 CRF = {"c2": 1.5, "min_freq": 8, "all_possible_states": False, "c1": 0.1, "algorithm": "ap"}
+CRF |= {"values below 0": None}
 
 
 @cases("theirs", CRF, "of crfsuite")
@@ -372,6 +373,8 @@ def test_refits_are_crfsuites_or_the_setting_is_refused(name):
     settings = {"algorithm": "lbfgs", "c1": 0.0, "c2": 0.5, "max_iterations": 2000}
     settings |= {"epsilon": 1e-12, "delta": 1e-12, "period": 3000}
     settings |= {"all_possible_states": True, "all_possible_transitions": True, name: CRF[name]}
+    if settings.pop("values below 0", "") is None:
+        X = [[token | {"h": -1.0} for token in own] for own in X]
     if name == "algorithm":
         settings = {"algorithm": "ap"}
 
