@@ -150,8 +150,8 @@ class _Origins:
             raise ValueError("no starts: give the sites to score")
         if (np.diff(self.starts) <= 0).any():
             raise ValueError("starts must ascend, each a site of its own")
+        futures(self.derivatives, self.fit.params, np.ones(1, int))  # is it a series?
         first = self._folds([0, -1])[:1]  # where the last one is a site, too
-        futures(self.derivatives, self.fit.params, self.starts[:1])  # is it a series?
         if self.derivatives.matrix_free:
             n_params = len(self.fit.params)
             raise ValueError(f"{n_params} parameters: raise dense_limit, to form Hessians")
@@ -185,18 +185,18 @@ class _Origins:
         self.derivatives.defaults.check_refits(found.params, folds)
         self.evaluations.update({"refit": len(folds), "hessian": len(good)})
         for i in good:
-            self.anchors[int(rows[i])] = self._anchor(found.params[i], folds[i])
+            hessian = self.derivatives.hessian(
+                found.params[i], fold_weights(self.n_sites, folds[i])
+            )
+            _, prior = self.derivatives.value_and_gradient(found.params[i], np.zeros(self.n_sites))
+            if not hessian.indefinite:
+                self.anchors[int(rows[i])] = _Anchor(found.params[i], np.asarray(hessian), prior)
         for end in {0, len(self.starts) - 1}.difference(self.anchors):
             start = self.starts[end]
             n_before = self.observed[:start].sum()
             sites = f"the {n_before} sites before {start}"
-            raise ValueError(f"no refit to {sites} converges: start later, or simplify the model")
+            raise ValueError(f"no refit to {sites} ends at one optimum: start later, or simplify")
         self._step()
-
-    def _anchor(self, params, fold):
-        hessian = self.derivatives.hessian(params, fold_weights(self.n_sites, fold))
-        _, prior = self.derivatives.value_and_gradient(params, np.zeros(self.n_sites))
-        return _Anchor(params, np.asarray(hessian), prior)
 
     def _step(self):
         """Params, errors and scores of all origins."""
@@ -237,6 +237,8 @@ class _Origins:
         self.params[rows] = params
         self.errors[rows] = (4.0 * s * (1.0 - s))[:, 0] * distance
         self.log_p[rows] = from_a + s[:, 0] * (from_b - from_a)
+        for own, anchor, log_p in ((last, b, at_b.log_p[-1]), (first, a, at_a.log_p[0])):
+            self.params[own], self.log_p[own] = anchor.params, log_p
 
     def result(self, seconds: float):
         """The `FutureLosses`; warns of errors above the limit."""

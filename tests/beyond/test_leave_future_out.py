@@ -9,7 +9,7 @@ from ladder_cases import DROPPING, TRAFFIC
 import acvlib as acv
 from acvlib.beyond.leave_future_out import UnreliableOrigins
 from acvlib.model import Refits
-from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM
+from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, PoissonHMM
 
 OBSERVED = np.flatnonzero(TRAFFIC.observed)
 STARTS = OBSERVED[OBSERVED >= 500][::3]
@@ -91,14 +91,26 @@ def test_models_that_are_no_series_are_refused(rng):
         acv.leave_future_out(acv.fit(DROPPING), [10, 15])
     x = rng.standard_normal((3, 30))
     several = GaussianHMM(list(x), 2, sites="steps")
-    with pytest.raises(ValueError, match="3 sequences"):
-        quietly(acv.fit(several), [50, 60])
+    for model in (several, GaussianHMM([x[0]], 2, sites="sequences")):
+        with pytest.raises(ValueError, match='[13] sequences with .* with sites="steps"'):
+            quietly(acv.fit(model), [50, 60])
 
 
 def test_large_models_must_form_their_hessian(rng):
     model = GaussianHMM(rng.standard_normal(60), 2, dense_limit=3)
     with pytest.raises(ValueError, match="raise dense_limit"):
         acv.leave_future_out(acv.fit(model), [40, 50])
+
+
+def test_early_origins_have_their_own_refit_or_are_refused(rng):
+    fit = acv.fit(GaussianHMM(3.0 * (np.arange(40) // 7 % 2) + rng.normal(size=40), 2))
+    found = quietly(fit, [1, 20, 30])
+    for params, start, loss in zip(found.params, found.starts, found.losses, strict=True):
+        assert loss == pytest.approx(fit.model.heldout_loss(params, np.arange(start, 40))[0])
+    x = rng.poisson(4.0, (80, 2)).astype(float)
+    x[:60, 1] = np.nan  # of which nothing is known before, under a flat prior
+    with pytest.raises(ValueError, match="no refit to the 40 sites before 40 ends at one optimum"):
+        quietly(acv.fit(PoissonHMM(x, 1, (1.0, 0.0))), [40, 50, 70])
 
 
 def none_converge(fit, folds, tolerance):
