@@ -4,12 +4,14 @@ from dataclasses import dataclass, replace
 
 import autograd.numpy as anp
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 
 import acvlib as acv
 from acvlib.models import AutoRegressiveHMM, CategoricalHMM, GaussianHMM, PoissonHMM
+from acvlib.trials import UnconvergedFit
 
 RNG = np.random.default_rng(5)
 HIDDEN = np.repeat(RNG.integers(0, 2, 12), 10)
@@ -87,6 +89,33 @@ class Unheeded:
 
     def initial_params(self, rng):
         return -np.ones(1)
+
+
+def test_a_fold_that_leaves_no_model_is_lost_alone(rng):
+    x = rng.poisson(4.0, (4, 20, 2)).astype(float)
+    x[[0, 1, 3], :, 1] = np.nan  # a channel that sequence 2 alone has
+    fit = acv.fit(PoissonHMM(list(x), 1))
+    with pytest.warns(UnconvergedFit, match="2: .* channel 1 is missing in every frame"):
+        found = acv.from_scratch(fit, acv.folds.leave_one_out(4), 1)
+    assert np.isnan(found.fold_losses).tolist() == [False, False, True, False]
+
+
+@dataclass(frozen=True)
+class Named(Unheeded):
+    """Two wells, and sample weights by name."""
+
+    index = pd.Index(list("abcd"))
+
+    def objective(self, params, weights):
+        weights = weights * self.sample_weight.loc[self.index].to_numpy()
+        return (params[0] ** 2 - 1.0) ** 2 + anp.sum(weights * np.arange(4.0)) * params[0]
+
+
+def test_sample_weights_of_ones_own_model_go_by_name():
+    fit = acv.fit(Named(pd.Series([1.0, 2.0, 3.0, 4.0], list("cadb"))))
+    folds = acv.folds.k_fold(4, 4)
+    found = acv.from_scratch(fit, folds, 1)
+    assert_allclose(found.fold_losses, acv.exact(fit, folds).fold_losses)
 
 
 def test_models_whose_sites_no_sample_weight_leaves_out_are_refused():
