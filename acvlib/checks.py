@@ -30,7 +30,7 @@ class NotFinite(ValueError):
 def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = True) -> np.ndarray:
     """Copy real numbers as float64; ValueError names what is none, or not finite."""
     if isinstance(values, np.ma.MaskedArray):
-        meaning = "with what is missing there: -1 of counts, 0 of weights, or nan"
+        meaning = "where a value says missing (-1 of counts, 0 of weights, nan), or leave these out"
         raise ValueError(f"{name} is a masked array: pass its .filled(value), {meaning}")
     if hasattr(values, "toarray"):
         raise ValueError(f"{name} is sparse: pass its .toarray()")

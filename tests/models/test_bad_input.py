@@ -42,6 +42,7 @@ crf = partial(LinearChainCRF, emissions=SCORES, labels=[[0, 1], [2]])
 of_words = partial(acv.FeatureCRF, sentences=[[["a"]], [["b"]]], labels=[["A"], ["B"]])
 mrf = partial(HiddenMRF, counts=COUNTS, edges=EDGES, coupling=0.5)
 hmm = partial(HMM, [np.arange(9.0)], 2)
+full = GaussianHMM(X, 2, covariance="full")
 REFUSED = [
     (lambda: glm(y=np.c_[Y, Y]), "several targets are of the gaussian family alone"),
     (lambda: glm(y=np.ones(30)), "y has responses of one class alone"),
@@ -60,7 +61,9 @@ REFUSED = [
     (lambda: of_words(sentences=[[[{3: 1.0}], [["b"]]]]), "names of attributes must be strings"),
     (lambda: of_words(free=[0, 0]), "free must be rising"),
     (lambda: of_words(free=[99]), "free must be whole numbers from 0 to 7"),
-    (lambda: CategoricalHMM([0, 1, 2, 1], 2, 2), "x holds 2: only 0, 1 are"),
+    (lambda: CategoricalHMM([0, 1, 2, 1], 2, 2), "x holds 2: only 0, 1 .* give n_categories=3"),
+    (lambda: full.unpack(np.full(full.n_params, 800.0)), "a covariance .* is infinite"),
+    (lambda: crf(labels=[np.ma.masked_equal([0, 1], 1), [0]]), "or leave these out"),
     (lambda: CategoricalHMM(np.eye(9), 2), "9 channels of codes"),
     (lambda: GLMHMM([0, 1, 2.0, 1], np.arange(4.0), 2), "x holds 2: only 0 ... 1"),
     (lambda: GaussianHMM(ROWS, 2, covariance="full"), "frame 1 of sequence 0: a frame is finite"),
@@ -93,7 +96,7 @@ REFUSED = [
     (lambda: PoissonTraffic([-1, -1, -1], [0, 1, 2]), "0 of 3 counts are observed"),
 ]
 BEYOND = "counts must be whole numbers from -1 to 10000"
-for count in (10_001, 1e19, 2**64 - 1):  # 1e19 must not wrap to a missing one
+for count in (10_001, 1e19, 2**64 - 1, np.nan):  # 1e19 must not wrap to a missing one
     REFUSED.append((lambda n=count: PoissonTraffic([3, n, 2, 4], [0, 0, 1, 1]), BEYOND))
 
 

@@ -8,7 +8,7 @@ from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.models import GLMHMM, HMM, AutoRegressiveHMM, GaussianHMM
-from acvlib.models.hmm.emissions import AutoRegression, Gaussian
+from acvlib.models.hmm.emissions import AutoRegression, Categorical, Gaussian
 
 
 def regimes(seed=0, shape=(60, 1)):
@@ -156,6 +156,29 @@ def test_names_of_sequences_agree():
         GaussianHMM((frame, ab), 2)
     with pytest.raises(ValueError, match=r"lengths \[30 --\] are masked: give all as numbers"):
         GaussianHMM((x, np.ma.array([30, 30], mask=[0, 1])), 2)
+
+
+def test_a_series_of_sequences_names_them():
+    x = pd.Series([*regimes().reshape(3, 20, 1)], list("bca"))
+    plain, weight = GaussianHMM(list(x), 2), pd.Series([1.0, 2.0, 3.0], list("abc"))
+    for door in (GaussianHMM, HMM):
+        model = door(x, 2, sample_weight=weight)
+        assert model.index.equals(x.index)
+        assert model.sample_weight.tolist() == [2.0, 3.0, 1.0]
+        assert all(map(np.array_equal, model.sequences, plain.sequences))
+
+
+def test_an_impossible_frame_of_weight_zero_is_missing():
+    fixed = np.array([[1.0, 0.0], [np.nan, np.nan], [np.nan, np.nan]])
+    never = Categorical(3, 1.5, fixed=[[np.nan, np.nan, 0.0], [np.nan] * 3])
+    x = np.r_[2.0, np.arange(40) % 3]
+    with pytest.raises(ValueError, match="or let such frames be nan"):
+        acv.fit(HMM([x], 2, never, fixed=fixed))
+    weighed = HMM([x], 2, never, fixed=fixed, sample_weight=np.arange(41) > 0)
+    missing = HMM([np.where(np.arange(41) > 0, x, np.nan)], 2, never, fixed=fixed)
+    folds = acv.Folds([[5], [9, 10]])
+    found, expected = (acv.exact(acv.fit(model), folds) for model in (weighed, missing))
+    assert_allclose(found.fold_losses, expected.fold_losses, rtol=1e-6)
 
 
 def test_named_params_of_another_shape_are_refused():

@@ -133,16 +133,19 @@ def _names(data, n):
     """The names of n sequences: the index of their lengths, as of pandas."""
     lengths = data[-1] if isinstance(data, tuple) else None
     is_series = hasattr(lengths, "loc") and lengths.shape == (n,)
-    return lengths.index if is_series else getattr(data, "names", None)
+    return lengths.index if is_series else index_of(data)
 
 
 def one_or_more(x: Any) -> Any:
     """The sequences in x: one array (T,) or (T, R), or whatever `read_sequences` takes."""
-    if isinstance(x, np.ndarray) and x.dtype.kind == "O" and x.ndim == 1:
-        x = list(x)
     if isinstance(x, tuple | list) and len(x) and not any(map(np.iterable, x)):
         x = np.asarray(x)
-    return [x] if len(getattr(x, "shape", ())) in (1, 2) else x
+    return [x] if len(getattr(x, "shape", ())) in (1, 2) and not _holds_sequences(x) else x
+
+
+def _holds_sequences(x):
+    """Whether an array or a Series is a list of sequences."""
+    return str(getattr(x, "dtype", "")) == "object" and x.ndim == 1 and any(map(np.iterable, x))
 
 
 def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
@@ -177,8 +180,7 @@ def _listed(data):
     """A list of sequences from one, or from (X, lengths)."""
     if not np.iterable(data) or isinstance(data, str | dict | set):
         raise ValueError(f"{data!r:.60} must be a list of sequences, arrays (T, R)")
-    holds_arrays = isinstance(data, np.ndarray) and data.dtype.kind == "O"
-    if len(getattr(data, "shape", ())) in (1, 2) and not holds_arrays:
+    if len(getattr(data, "shape", ())) in (1, 2) and not _holds_sequences(data):
         n, width = (*np.shape(data), 1)[:2]
         raise ValueError(
             f"one array {np.shape(data)} where a list of sequences is expected: pass [x] if it is "

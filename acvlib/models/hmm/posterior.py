@@ -139,13 +139,13 @@ def check_explained(model: Any) -> None:
     fixed = model.chain_prior.fixed
     if not model.emission.has_zeros and (fixed is None or not (fixed == 0.0).any()):
         return
-    hidden = HiddenStates(model, np.zeros(model.n_params), model.frames, prior=False)
+    hidden = HiddenStates(model, np.zeros(model.n_params), model.weighed_frames, prior=False)
     lost = np.flatnonzero(hidden.smoothed.log_z == -np.inf)
     if not lost.size:
         return
     told = f"no path of states explains sequences {lost.tolist()}, as `fixed` has zeros"
     if model.sites == "steps" or len(lost) == len(model.sequences):
-        raise ValueError(f"{told}: leave them out, or give these moves a probability")
+        raise ValueError(f"{told}: give these moves a probability, or let such frames be nan")
     message = f"{told}: they have no part in the fit, and an infinite loss in any fold"
     warn(message, ImpossibleSequence)
 

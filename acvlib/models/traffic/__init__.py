@@ -67,8 +67,8 @@ class PoissonTraffic(ModelDefaults):
     """
 
     sites = "steps"
-    counts: Annotated[np.ndarray, Real("n", least=-1, most=MAX_COUNT, whole=True)] = field(
-        repr=False
+    counts: Annotated[np.ndarray, Real("n", least=-1, most=MAX_COUNT, finite=False, whole=True)] = (
+        field(repr=False)
     )
     day: Annotated[np.ndarray, Real("n", least=0, most=6, whole=True)] = field(repr=False)
     scheme: Callable = keep_latents

@@ -140,7 +140,8 @@ class Categorical(Emission):
         if other.size:
             known = ", ".join(f"{symbol:g}" for symbol in symbols[:5])
             more = ", ..." if len(symbols) > 5 else ""
-            raise ValueError(f"x holds {other[0]:g}: only {known}{more} are expected")
+            remedy = f"let it be nan, or give n_categories={other.max() + 1:g}"
+            raise ValueError(f"x holds {other[0]:g}: only {known}{more} are expected: {remedy}")
         return np.where(np.isfinite(x), np.searchsorted(symbols, x), np.nan)
 
     @property

@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from ....checks import NotFinite
 from ....declared import Flag, OneOf, Whole, declared
 from ....trials import NoFiniteOptimum
 from ..frames import Frames
@@ -139,7 +140,11 @@ class Gaussian(Standardised):
         centre, scale = self._units
         P, weights = self._parts(rows)
         P = P[:1] if self.tied else P
-        spread = xp.linalg.inv(xp.matmul(P, xp.swapaxes(P, 1, 2))) * np.outer(scale, scale)
+        try:
+            root = xp.linalg.inv(P)
+        except np.linalg.LinAlgError as error:
+            raise NotFinite("a covariance at these params is infinite: they are far off") from error
+        spread = xp.matmul(xp.swapaxes(root, 1, 2), root) * np.outer(scale, scale)
         if self.covariance != "full":
             diagonal = xp.diagonal(spread, axis1=-1, axis2=-2)
             spread = xp.sqrt(diagonal[:, : self._shared.shape[1]])
