@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..checks import LARGEST, Tables, in_order_of, index_of, indices_of, read_only
+from ..checks import LARGEST, Tables, in_order_of, indices_of, read_only
 from ..declared import Params, Real, Sizes, declared
 from ..models.crf import Tagging
 from ..models.crf.tokens import FeatureParams, Tokens, joined
@@ -144,11 +144,10 @@ def _labels(labels, encoded, index):
     lengths = np.diff(encoded.starts)
     if len(every) != len(lengths):
         raise ValueError(f"{len(lengths)} sentences, but labels of {len(every)}: give as many")
-    for n, values in enumerate(every):
-        _listed(f"labels of sentence {n}", values, "strings")
     indices = indices_of(encoded, labels if isinstance(labels, Tables) else every)
     for n, values in enumerate(every):
-        every[n] = tuple(in_order_of(indices[n], f"labels of sentence {n}", values))
+        name = f"labels of sentence {n}"
+        every[n] = tuple(in_order_of(indices[n], name, _listed(name, values, "strings")))
         if not all(isinstance(label, str) for label in every[n]):
             raise ValueError(f"sentence {n}: labels must be strings; got {every[n]!r:.60}")
         if len(every[n]) != lengths[n]:
@@ -168,8 +167,8 @@ def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes
     values = []
     ends = [0]
     starts = [0]
-    indices = []
-    for n, sentence in enumerate(_listed("sentences", sentences, "sentences")):
+    sentences = [*_listed("sentences", sentences, "sentences")]
+    for n, sentence in enumerate(sentences):
         for t, token in enumerate(_listed(f"sentence {n}", sentence, "tokens")):
             for name, value in _pairs(token, f"sentence {n}, token {t}"):
                 if known is None or name in numbers:
@@ -177,7 +176,6 @@ def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes
                     values.append(value)
             ends.append(len(columns))
         starts.append(len(ends) - 1)
-        indices.append(index_of(sentence))
         if starts[-1] == starts[-2]:
             raise ValueError(f"sentence {n} is empty: leave it out")
     if len(starts) == 1:
@@ -185,7 +183,7 @@ def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes
     matrix = csr_array((values, columns, ends), shape=(len(ends) - 1, len(numbers)), dtype=float)
     matrix.sum_duplicates()
     found = Attributes(matrix, np.array(starts), tuple(numbers))
-    found.indices = indices
+    found.indices = indices_of(sentences)
     return found
 
 

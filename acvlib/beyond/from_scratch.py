@@ -151,7 +151,7 @@ def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> 
     model = derivatives.model
     weights = fold_weights(derivatives.n_sites, fold)
     given, index = model.sample_weight, index_of(model)
-    by_name = index is not None and index_of(given) is not None  # of the user's own model
+    by_name = index is not None and index_of(given) is not None  # of a user's own model
     own = weights[index.get_indexer(given.index)] if by_name else weights
     try:
         with warnings.catch_warnings(action="ignore", category=LookedBackAt):  # as in all folds
