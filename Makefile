@@ -38,7 +38,7 @@ publish: $(READY)
 	@$(BIN)/doit publish scale=paper
 
 test: $(LIBRARY)
-	$(PYTEST) --ignore=tests/book
+	$(PYTEST) --dist=worksteal --ignore=tests/book
 
 test-coverage: $(LIBRARY)
 	$(PYTEST) --ignore=tests/book --cov
