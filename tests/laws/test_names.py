@@ -255,6 +255,9 @@ def test_names_are_those_of_what_is_observed_or_there_are_none(name):
     if name == "HiddenMRF":
         model = models.HiddenMRF(GROUPS.to_numpy(), np.empty((0, 2), int), 0.5)
         assert acv.folds.leave_one_out(model).labels is None
+        by_number = pd.Series(np.arange(1.0, 13.0), range(12))
+        exposed = replace(model, exposure=by_number[::-1])
+        assert exposed.exposure.tolist() == by_number.tolist()
         named = models.HiddenMRF(GROUPS, np.empty((0, 2), int), 0.5)
         acv.choose([named, replace(named, coupling=0.7)], acv.folds.k_fold(12, 3))
         return

@@ -43,9 +43,14 @@ class Graph(Check):
         data = [given[each] for each in ("counts", "exposure", "sample_weight") if each in given]
         data = [values for values in data if isinstance(values, list | tuple) or np.ndim(values)]
         named = [values for values in data if hasattr(getattr(values, "index", None), "equals")]
-        if names is None or not named:
+        if not named:
             return
-        index = sys.modules["pandas"].Index(names)
+        pandas = sys.modules["pandas"]
+        if names is None:  # sites go by the index of counts, or by their numbers
+            if not hasattr(getattr(counts := given["counts"], "index", None), "equals"):
+                sizes["n"] = np.size(counts), name, pandas.RangeIndex(np.size(counts))
+            return
+        index = pandas.Index(names)
         apart = sum(not index.equals(values.index) for values in named)
         several = apart > 1 and not graph.is_networkx(given[name])
         if several or apart and len(named) < len(data):
