@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..checks import NotFinite, index_of, one_line, warn
+from ..checks import NotFinite, in_order_of, index_of, one_line, warn
 from ..declared import Rng, Whole, declared
 from ..derivatives import Derivatives, derivatives_of
 from ..fit import SAME
@@ -150,12 +150,10 @@ def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> 
     """The model with sample weight 0 at a fold's sites: F(theta, w_o), as a gradient shows."""
     model = derivatives.model
     weights = fold_weights(derivatives.n_sites, fold)
-    given, index = model.sample_weight, index_of(model)
-    by_name = index is not None and index_of(given) is not None  # of a user's own model
-    own = weights[index.get_indexer(given.index)] if by_name else weights
+    counts = in_order_of(index_of(model), "sample_weight", model.sample_weight)
     try:
         with warnings.catch_warnings(action="ignore", category=LookedBackAt):  # as in all folds
-            kept = replace(model, sample_weight=own * given)
+            kept = replace(model, sample_weight=weights * counts)
     except ValueError as error:  # such as a channel that is missing in all other sequences
         raise AllFailed(f"no model is left: {error}") from error
     aside = params + 0.1 * np.cos(np.arange(len(params)))  # where states are not alike
