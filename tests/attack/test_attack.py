@@ -19,7 +19,7 @@ LEFT_OUT = {
     "graph.EliminationOrder graph.TooWide weighting.FactorWeights": "made by what is",
     "plots.error_ladder plots.series": "draw what they are given: law 8",
 }
-CASES = {"quick": 600, "ci": 4_000, "nightly": 50_000}
+CASES = {"quick": 1_000, "ci": 4_000, "nightly": 50_000}
 HOT = "balanced_weights check_optimum check_refits default_priors matched scheme split"
 HOT += " factors standard"
 

@@ -22,7 +22,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import acvlib
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
-SHARE_DRAWN = {"quick": 0.15, "ci": 3.0, "nightly": 125.0}[PROFILE]
+SHARE_DRAWN = {"quick": 0.25, "ci": 3.0, "nightly": 125.0}[PROFILE]
 NIGHTLY = PROFILE == "nightly"
 LIBRARY = str(Path(acvlib.__file__).parent)
 RNG = st.builds(np.random.default_rng, st.integers(0, 2**32 - 1))

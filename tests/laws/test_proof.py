@@ -11,7 +11,7 @@ import acvlib as acv
 from .doors import DOORS
 from .law import NIGHTLY, PROFILE, Refused, ask, cases
 
-FOLDS = {"quick": 60, "ci": 1_000, "nightly": 30_000}
+FOLDS = {"quick": 120, "ci": 1_000, "nightly": 30_000}
 
 
 @cases("proof", ["certify"])
