@@ -79,7 +79,7 @@ def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
         unit = unit_of(fit.model)
         limits = np.array([[unit * limit], [limit]])
         rows = np.flatnonzero(finite & ~(errors <= limits).all(axis=0))
-        gradients = _continue(result, rows, NEARER * unit * limit, errors)
+        gradients = _continue(result, rows, NEARER * limit, errors)
     unreliable: Any = ~(errors <= limits).all(axis=0)
     if result.indefinite is not None:
         unreliable |= result.indefinite
@@ -101,9 +101,9 @@ def _continue(result, rows, tolerance, errors):
         left = np.where(refits.converged, 1.0, DOUBT) * refits.decrement
         share = left / np.maximum(np.maximum(theta, left), TINY)  # of the way that was gone
         errors[:, rows] = theta + left, loss * (1.0 + share)
-    except (np.linalg.LinAlgError, ValueError):  # of some fold: which, is found out one by one
-        each = rows[:, None] if rows.size > 1 else ()
-        return sum(_continue(result, row, tolerance, errors) for row in each)
+    except (np.linalg.LinAlgError, ValueError):  # of some fold: which, ever smaller parts say
+        parts = np.array_split(rows, 2) if rows.size > 1 else ()
+        return sum(_continue(result, part, tolerance, errors) for part in parts)
     return refits.evaluations["gradient"]
 
 

@@ -26,7 +26,6 @@ from ..folds import Folds
 from ..methods.exact import finished, refit_folds
 from ..model import check_is_model
 from ..results import CVResult, Fit, Run
-from ..weighting import unit_of
 
 NARROW = 1.01  # bounds must leave room for differences
 STEP = 2e-4  # of alpha
@@ -103,7 +102,7 @@ def cv_gradient(
     if near is not None and near.result.folds.same_as(run.folds):
         starts = fit.params + near.result.params - near.fit.params
     run.derivatives.defaults.check_folds(run.folds)
-    refits = refit_folds(fit, run.folds, tolerance * unit_of(fit.model), starts)
+    refits = refit_folds(fit, run.folds, tolerance, starts)
     run.derivatives.defaults.check_refits(refits.params, run.folds)
     result = finished(run, refits)
     if near is None:

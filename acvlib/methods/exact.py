@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 from ..checks import warn
 from ..declared import NonNegative, declared
-from ..derivatives import kept_share
+from ..derivatives import at, kept_share
 from ..folds import WHOLE, Folds
 from ..folds.sites import Known
 from ..model import Refits
@@ -53,7 +53,6 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     end; `indefinite`: whether the fold's last Hessian is, where it needed one.
     """
     run = Run("exact", fit, folds)
-    tolerance = tolerance * unit_of(fit.model)
 
     def refit(folds: Folds) -> Refits:
         backend, _ = get_active_backend()
@@ -95,10 +94,12 @@ def refit_folds(
 ) -> Refits:
     """Find every fold's own optimum, by the solver that suits the model.
 
-    starts: (n_folds, D) near the optima, in place of the fit's params; looks: at most so many
-    steps, by gradients alone, where one wants to know what such steps come to.
+    tolerance: as that of `exact`; starts: (n_folds, D) near the optima, in place of the fit's
+    params; looks: at most so many steps, by gradients alone, where one wants to know what such
+    steps come to.
     """
     derivatives = fit.derivatives
+    tolerance = tolerance * unit_of(fit.model)
     own = derivatives.refits(fit.params, folds, tolerance)
     if own is not None:
         return own
@@ -121,14 +122,27 @@ def refit_folds(
             near = start if starts is None else starts[part]
             newton(derivatives, near, folds[part], tolerance, refits.part(part))
         return refits
-    inverse = fit.hessian.solve(np.eye(len(start)))
-    draws = np.random.default_rng(0).standard_normal(len(start))
-    size = NUDGE * unit_of(fit.model) / np.linalg.norm(draws)
-    nudge = size * solve_triangular(fit.hessian.factor[0], draws)
+    _by_gradients(fit, folds, tolerance, start if starts is None else starts, looks, refits)
+    return refits
+
+
+def _by_gradients(fit, folds, tolerance, starts, looks, refits):
+    """Refit folds by quasi-Newton steps, and hollow ones and those left over by Newton's method.
+
+    From starts (n_folds, D), or near one (D,) of all folds; writes to `refits`.
+    """
+    derivatives = fit.derivatives
+    unit = unit_of(fit.model)
+    n_params = len(fit.params)
+    inverse = fit.hessian.solve(np.eye(n_params))
+    if starts.ndim == 1:
+        draws = np.random.default_rng(0).standard_normal(n_params)
+        size = NUDGE * unit / np.linalg.norm(draws)
+        starts = starts + size * solve_triangular(fit.hessian.factor[0], draws)
     doubtful = _doubtful(fit, folds, refits.evaluations)
-    for part in pieces(len(folds), folds_at_once(len(start))):
+    for part in pieces(len(folds), folds_at_once(n_params)):
         some, found = folds[part], refits.part(part)
-        found.params[:] = start + nudge if starts is None else starts[part]
+        found.params[:] = at(starts, part)
         inverses = inverse / kept_share(fit.model, some)[:, None, None]
         doubts = np.flatnonzero(doubtful[part])
         hollow = np.zeros(len(some), bool)
@@ -137,17 +151,16 @@ def refit_folds(
             hollow[doubts] = _own_curvature(fit, some.part(doubts), inverses, doubts)
         rows: Any = np.flatnonzero(~hollow)
         if rows.size:
-            solid = Refits.unfinished(len(rows), len(start))
+            solid = Refits.unfinished(len(rows), n_params)
             of_rows = found.params[rows], some[rows], tolerance, inverses[rows]
             lockstep(derivatives, *of_rows, solid, looks)
             found.take(rows, solid)
         left: Any = np.flatnonzero(hollow | ~found.converged & (looks is None))
         if left.size:  # what is near by a curvature of next to nothing may still be far
-            near = min(tolerance, TOLERANCE * unit_of(fit.model))
+            near = min(tolerance, TOLERANCE * unit)
             steps = found.steps[left]
             found.take(left, newton(derivatives, found.params[left], some[left], near))
             found.steps[left] += steps
-    return refits
 
 
 def _doubtful(fit, folds, evaluations):

@@ -29,7 +29,6 @@ from ...models.glm.families import Multinomial
 from ...parallel import blas_for, pieces
 from ...results import TOLERANCE, AResult, CVResult
 from ...trials import FAILURES
-from ...weighting import unit_of
 from .chains import Chain
 from .regressions import Regression
 from .verified import SIDES, UP, NotCertified, gamma
@@ -160,8 +159,7 @@ def _refits(result, rows, there):
     fit, folds = result.fit, result.folds[rows]
     with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
         if there:
-            closer = TOLERANCE * unit_of(fit.model)
-            return refit_folds(fit, folds, closer, result.params[rows], MOVES).params
+            return refit_folds(fit, folds, TOLERANCE, result.params[rows], MOVES).params
         return exact(fit, folds).params
     return np.nan
 
