@@ -7,10 +7,12 @@ the same, but `None` on rebuilt or simulated data where the claim is about real 
 whether doing nothing fails the same rule; `None` where doing nothing has no such number.
 """
 
+import fcntl
 import json
 import os
 import platform
 import subprocess
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +38,24 @@ def begin(notebook, scale, seed):
         raise LedgerError(f"{notebook}: scale = {scale!r} is not {' or '.join(SCALES)}")
     shared = {"notebook": notebook, "scale": scale, "seed": seed}
     shared |= {"commit": commit(), "versions": versions()}
+    if running := getattr(_run, "running", None):
+        running.close()
     _run = SimpleNamespace(notebook=notebook, shared=shared, claims=load_claims(), records={})
+    if scale == "paper":
+        (ROOT / "build").mkdir(exist_ok=True)
+        _run.running = (ROOT / "build" / ".running").open("w")  # chapters share it while they run
+        fcntl.flock(_run.running, fcntl.LOCK_SH)
+
+
+@contextmanager
+def alone():
+    """Keep both cores to this chapter, at paper scale: others end first, and begin after it."""
+    running = getattr(_run, "running", None)
+    if running:
+        fcntl.flock(running, fcntl.LOCK_EX)
+    yield
+    if running:
+        fcntl.flock(running, fcntl.LOCK_SH)
 
 
 def record(id, value, data=None, seconds=None, baseline=None, draws=1, spread=None):

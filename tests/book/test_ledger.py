@@ -1,5 +1,6 @@
 """The ledger: verdicts come from the claims, stand-ins never count, nothing is silently missing."""
 
+import fcntl
 import json
 import re
 from dataclasses import replace
@@ -285,3 +286,13 @@ def test_damaged_record_is_named(claims, tmp_path, content):
     (tmp_path / "ledger" / "demo.json").write_text(content)
     with pytest.raises(ledger.LedgerError, match=r"demo\.json is damaged .* run demo"):
         ledger.merge(tmp_path)
+
+
+def test_a_chapter_that_runs_alone_waits_for_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger, "ROOT", tmp_path)
+    ledger.begin("demo", "paper", 0)
+    with (tmp_path / "build" / ".running").open("w") as of_another:
+        with ledger.alone(), pytest.raises(BlockingIOError):
+            fcntl.flock(of_another, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(of_another, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    ledger.begin("demo", "quick", 0)
