@@ -12,7 +12,7 @@ from autograd import elementwise_grad, grad, jacobian
 from autograd.core import make_vjp, primitive_jvps, primitive_vjps
 from autograd.extend import defjvp
 
-from .checks import check_whole, one_line, real_array
+from .checks import check_kind, check_whole, one_line, real_array
 from .declared import declared
 from .folds import WHOLE, Folds
 from .folds.sites import Known
@@ -228,11 +228,13 @@ def derivatives_of(model: AModel) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
     _push_gamma_forward()
     own = getattr(model, "derivatives", None)
-    if own:
+    name = type(model).__name__
+    if own is not None:
+        check_kind(f"{name}.derivatives", own, Derivatives, ": rename yours")
         return own
-    if not hasattr(model, "objective") and not hasattr(model, "residual"):
-        name = type(model).__name__
-        raise TypeError(f"{name} has no objective (acv.Model), or residual (EstimatingEquation)")
+    if hasattr(model, "objective") == hasattr(model, "residual"):
+        wanted = "either an objective (acv.Model) or a residual (EstimatingEquation)"
+        raise TypeError(f"{name} must have {wanted}: rename what is meant for something else")
     check_whole("n_sites", model.n_sites, 1)
     return Derivatives(model)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .checks import one_line
+from .checks import brief, one_line
 from .declared import Check, Sizes
 from .folds import Folds
 
@@ -91,7 +91,16 @@ def with_defaults(model: Any) -> ModelDefaults:
         return model
     filled = ModelDefaults()
     for name in [name for name in vars(ModelDefaults) if not name.startswith("_")]:
-        setattr(filled, name, getattr(model, name, getattr(filled, name)))
+        default = getattr(filled, name)
+        value = getattr(model, name, None)
+        value = default if value is None else value
+        is_flag = default is False
+        is_usable = isinstance(value, int | np.bool_) if is_flag else callable(value)
+        if not is_usable and value is not default and name not in ("index", "observed", "sites"):
+            kind = "True or False" if is_flag else "a method"
+            has = f"{type(model).__name__}.{name} is {brief(value)}"
+            raise TypeError(f"{has}: acvlib reads {kind} there (ModelDefaults). Rename yours")
+        setattr(filled, name, value)
     return filled
 
 

@@ -120,17 +120,18 @@ def weights_of(model: Any) -> np.ndarray:
 
     A `sample_weight` that is of something else counts as 1.
     """
-    weights = np.asarray(_weights(model), float)
+    weights = _weights(model)
     if weights.shape not in ((), (model.n_sites,)):
-        tokens = getattr(model, "tokens", None)
-        weights = np.ones(()) if tokens is None else weights[tokens.sentence_of]
+        of_tokens = getattr(getattr(model, "tokens", None), "sentence_of", None)
+        weights = np.ones(()) if of_tokens is None else weights[of_tokens]
     return np.ones(model.n_sites) * weights
 
 
 def _weights(model):
     """Those of a model, or 1; a Series in the order of the model's sites."""
     weights = getattr(model, "sample_weight", None)
-    return 1.0 if weights is None else in_order_of(index_of(model), "sample_weight", weights)
+    weights = 1.0 if weights is None else in_order_of(index_of(model), "sample_weight", weights)
+    return real_array("sample_weight", weights, finite=False)
 
 
 def unit_of(model: Any) -> float:

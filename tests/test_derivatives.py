@@ -2,6 +2,7 @@
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from autograd.differential_operators import make_jvp
 from autograd.scipy import special
@@ -66,3 +67,31 @@ def test_outputs_of_another_shape_are_named(name):
     model = type("Mine", (kind,), {name: lambda self, p, _: p[:2]})(*[U, X, Y][kind is Ridge :])
     with pytest.raises(ValueError, match=rf"{name} returns shape \(2,\), must be \("):
         acv.exact(acv.fit(model), FOLDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("quadratic", Y, "quadratic is 60 entries: acvlib reads True or False"),
+        ("convex", lambda: True, "convex is <lambda>: acvlib reads True or False"),
+        ("default_priors", {"a": 1.0}, "reads a method there .* Rename yours"),
+        ("residual", lambda params: Y, "either an objective .* or a residual .*: rename"),
+        ("derivatives", lambda params: params, "derivatives must be .* function: rename yours"),
+        ("index", pd.Index(["a", "b"]), "index holds 2 names, not 60"),
+        ("sample_weight", "balanced", "sample_weight must be real numbers; got str"),
+    ],
+)
+def test_members_of_a_users_class_that_mean_something_else_are_named(name, value, says):
+    model = type("Mine", (Ridge,), {})(X, Y)
+    setattr(model, name, value)
+    with pytest.raises((TypeError, ValueError), match=says):
+        acv.exact(acv.fit(model), FOLDS)
+
+
+def test_names_of_a_glm_mean_nothing_in_a_users_class():
+    model = type("Mine", (Ridge,), {"log_prior": lambda self, params, scale: 0.0})(X, Y)
+    model.family = acv.models.FAMILIES["gaussian"]
+    folds = acv.folds.k_fold(model, 5, rng=0)
+    expected = acv.influence(acv.fit(Ridge(X, Y))).leverage
+    assert_array_equal(acv.influence(acv.fit(model)).leverage, expected)
+    assert np.isnan(acv.choose([model, model], folds, "exact").table.aic).all()

@@ -11,13 +11,14 @@ from ..check import refit_unreliable
 from ..checks import NotFinite, warn
 from ..compare import compare_models, data_difference, of_counts, sample_weights
 from ..declared import OneOf, Rng, Whole, declared
+from ..derivatives import derivatives_of
 from ..fit import UnrepeatedOptimum
 from ..folds import Folds
 from ..folds.sites import Known
 from ..methods import ladder
 from ..methods.exact import exact
 from ..methods.ladder import IndefiniteFold
-from ..model import check_is_model, with_defaults
+from ..model import ModelDefaults, check_is_model, with_defaults
 from ..results import CVResult
 from ..trials import UnconvergedFit, attempt_each, reasons
 from .from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
@@ -147,9 +148,10 @@ def _choice(restarts, results, rejected):
 def _minus_log_likelihood(fit):
     """F without the prior; nan where that is a ridge: AIC and BIC are of maximum likelihood."""
     model = fit.model
-    if callable(getattr(model, "log_prior", None)):
+    is_ours = isinstance(model, ModelDefaults)
+    if is_ours and hasattr(model, "log_prior"):
         return fit.objective + float(model.log_prior(fit.params))
-    if callable(getattr(model, "log_partition", None)):  # of a field, which F leaves out
+    if is_ours and hasattr(model, "log_partition"):  # of a field, which F leaves out
         return fit.objective + model.log_partition()
     ridge = fit.derivatives.prior_gradients(fit.params[None])
     if ridge is None:
@@ -179,7 +181,7 @@ def _named(models):
     names = list(named)
     for name in names:
         check_is_model(named[name])
-        if hasattr(named[name], "residual"):
+        if derivatives_of(named[name]).is_equation:
             raise TypeError(f"{name}: an EstimatingEquation has no objective to compare optima by")
         reason = data_difference(named[names[0]], named[name])
         if reason:

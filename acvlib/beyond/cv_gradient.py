@@ -183,7 +183,7 @@ class _NearAlpha:
         self.low = low
         self.high = high
         self.centre = self._at(alpha)
-        if hasattr(self.centre, "residual"):
+        if derivatives_of(self.centre).is_equation:
             raise TypeError("an EstimatingEquation has no objective: model_of must give a Model")
 
     def _at(self, alpha):

@@ -6,7 +6,7 @@ these sites; then held-out losses are too low, and too many states seem to predi
 """
 
 import warnings
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -108,9 +108,9 @@ def from_scratch(
     model = fit.model
     if with_defaults(model).convex:
         return replace(exact(fit, folds), method="from_scratch")
-    if not hasattr(model, "sample_weight"):
-        name = type(model).__name__
-        raise TypeError(f"{name} has no sample_weight to leave sites out by: {INSTEAD}")
+    if not (is_dataclass(model) and hasattr(model, "sample_weight")):
+        lacks = f"{type(model).__name__} is no dataclass with a sample_weight"
+        raise TypeError(f"{lacks} to leave sites out by: {INSTEAD}")
     run = Run("from_scratch", fit, folds)
     found = Refits.unfinished(len(run.folds), len(fit.params))
     agreeing = np.zeros(len(run.folds), int)
@@ -151,9 +151,10 @@ def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> 
     model = derivatives.model
     weights = fold_weights(derivatives.n_sites, fold)
     counts = in_order_of(index_of(model), "sample_weight", model.sample_weight)
+    left = weights if counts is None else weights * counts
     try:
         with warnings.catch_warnings(action="ignore", category=LookedBackAt):  # as in all folds
-            kept = replace(model, sample_weight=weights * counts)
+            kept = replace(model, sample_weight=left)
     except ValueError as error:  # such as a channel that is missing in all other sequences
         raise AllFailed(f"no model is left: {error}") from error
     aside = params + 0.1 * np.cos(np.arange(len(params)))  # where states are not alike

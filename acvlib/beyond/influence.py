@@ -95,7 +95,7 @@ def most_influential(
     fit.warn_unconverged("most_influential")
     model = fit.model
     derivatives = fit.derivatives
-    if hasattr(model, "residual"):
+    if derivatives.is_equation:
         raise TypeError("an EstimatingEquation has no objective: give a Model")
     observed = Known.of(model).observed
     n_observed = int(observed.sum())

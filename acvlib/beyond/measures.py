@@ -10,6 +10,7 @@ from ..declared import declared
 from ..folds import leave_one_out
 from ..folds.sites import Known
 from ..methods.ladder import newton_step
+from ..models import GLM
 from ..results import AFit
 
 NUDGE = 1e-4  # standard errors, over which derivatives of sites are differences
@@ -36,7 +37,7 @@ def influence(fit: AFit) -> Any:
     model, derivatives = fit.model, fit.derivatives
     if derivatives.is_equation or derivatives.matrix_free:
         raise TypeError("leverages are those of a Model whose Hessian is in memory")
-    if np.ndim(getattr(model, "y", 0)) > 1:
+    if isinstance(model, GLM) and model.y.ndim > 1:
         raise ValueError("y has several targets: fit a GLM to each")
     fit.warn_unconverged("influence")
     known = Known.of(model)
@@ -70,8 +71,7 @@ def _leverages(fit, directions):
 
 def _variances(model, params, sites, leverage):
     """(s2, s2 without each site): of the residuals of a gaussian GLM, 1 of any other model."""
-    family = getattr(model, "family", None)
-    if getattr(family, "name", "") != "gaussian":
+    if not isinstance(model, GLM) or model.family.name != "gaussian":
         return 1.0, np.ones(len(sites))
     residuals = (model.y - model.predictors(model.columns.inward(params))[0])[sites]
     squares = model.sample_weight[sites] * residuals**2

@@ -40,6 +40,8 @@ class Known(NamedTuple):
             raise ValueError("observed must be True or False, one flag a site")
         if not flags.any():
             raise ValueError("no site is observed: there is nothing to leave out in a fold")
+        if index is not None and len(index) != n:
+            raise ValueError(f"index holds {len(index)} names, not {n}: one a site. Rename others")
         return cls(n, flags.astype(bool), kind if isinstance(kind, str) else "", index)
 
     @property

@@ -122,7 +122,7 @@ def test_models_whose_sites_no_sample_weight_leaves_out_are_refused():
     x = RNG.standard_normal((4, 2))
     folds = acv.folds.k_fold(4, 2)
     saddle = Saddle(x, x[:, 0])
-    with pytest.raises(TypeError, match=r'Saddle has no sample_weight .*choose\(.*method="exact"'):
+    with pytest.raises(TypeError, match=r'Saddle is no dataclass with .*choose\(.*method="exact"'):
         acv.from_scratch(acv.fit_at(saddle, np.zeros(2)), folds)
     fit = acv.fit(Unheeded())
     with pytest.raises(ValueError, match=r"sample_weight 0 does not leave out .* acv\.exact"):
