@@ -61,9 +61,8 @@ def refits(fit: AFit, weights: Resamples, tolerance: NonNegative = TOLERANCE) ->
     rows = Folds(np.arange(len(weights))[:, None])
     optima = newton(resampled, fit.params, rows, tolerance * unit_of(fit.model))
     hessians: Any = resampled.fold_hessians(optima.params, rows)
-    root = np.linalg.inv(np.linalg.cholesky(np.asarray(fit.metric)))
-    relative = np.linalg.eigvalsh(root @ hessians.matrices @ root.T)
-    lost = ~(optima.converged & (relative[:, 0] > VANISHED))
+    relative = np.linalg.eigvals([fit.hessian.solve(each) for each in hessians.matrices]).real
+    lost = ~(optima.converged & (relative.min(axis=1) > VANISHED))
     if lost.any():
         optima.params[lost] = np.nan
         message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"

@@ -5,6 +5,7 @@ import pytest
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from oracles.refit import refit
+from oracles.toy_models import Instruments
 
 import acvlib as acv
 from acvlib import bootstrap
@@ -41,6 +42,15 @@ def test_a_resample_without_an_optimum_is_nan_and_warned_of():
         params = bootstrap.refits(acv.fit(model), weights)
     assert np.isfinite(params[0]).all()
     assert np.isnan(params[1]).all()
+
+
+def test_an_estimating_equation_of_either_sign_is_solved_for_each_resample(rng):
+    x = rng.normal(size=(60, 2))
+    weights = rng.multinomial(60, np.full(60, 1 / 60), 4)
+    for u in (x + 0.3 * rng.normal(size=(60, 2)), -1e4 * x):  # Jacobians -u'x
+        model = Instruments(u, x, x @ [1.0, -1.0] + rng.normal(size=60))
+        expected = [model.solution(row) for row in weights]
+        assert_allclose(bootstrap.refits(acv.fit(model), weights), expected, atol=1e-9)
 
 
 def test_a_model_without_hessians_is_refused():
