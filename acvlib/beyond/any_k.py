@@ -10,6 +10,7 @@ in coordinates u = B z, in which the Hessian is I, is in the chapter "Which data
 conclusion?"; its steps have numbers.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..models import GLM
 from ..parallel import pieces
+from ..trials import FAILURES
 from .certify import PROVED, certify
 from .certify.regressions import Regression
 from .certify.verified import SIDES, UP, NotCertified, are_above, gamma, norms
@@ -258,19 +260,20 @@ def proved(fit: Any, slope: np.ndarray, k: int, least: float) -> tuple[float, An
     check_family(fit)
     best, most, effect = None, max(least, 0.0), least
     families = [(Conclusion(fit, slope, fit.model.observed, k), FIRST)]
-    for _ in range(FAMILIES):
-        family, count = families.pop()
-        family.settle()
-        if np.isfinite(family.radius):
-            most = max(most, family.bound(fit.params, most))
-        else:
-            most, row, end = family.singles(fit.params, most)
-            if end > effect:
-                dropped = np.flatnonzero(fit.model.observed & ~family.fit.model.observed)
-                best, effect = np.append(dropped, row), end
-            families += family.split(count) if family.k > 1 else []
-        if not families:
-            return float(most), best, float(effect)
+    with suppress(NotCertified, *FAILURES):  # of some set: nothing bounds what it does
+        for _ in range(FAMILIES):
+            family, count = families.pop()
+            family.settle()
+            if np.isfinite(family.radius):
+                most = max(most, family.bound(fit.params, most))
+            else:
+                most, row, end = family.singles(fit.params, most)
+                if end > effect:
+                    dropped = np.flatnonzero(fit.model.observed & ~family.fit.model.observed)
+                    best, effect = np.append(dropped, row), end
+                families += family.split(count) if family.k > 1 else []
+            if not families:
+                return float(most), best, float(effect)
     return np.inf, best, effect
 
 

@@ -174,9 +174,7 @@ def robustness_interval(
     low, high = 0, int(flips[0]) + 1 if flips.size else k + 1
     while high - low > 1:
         middle = (low + high) // 2
-        bound = np.inf
-        with suppress(NoFiniteOptimum):  # of some set so large: nothing is proved of them
-            bound, *_ = proved(fit, sign * slope, middle, (1.0 - NUDGE) * abs(value))
+        bound, *_ = proved(fit, sign * slope, middle, (1.0 - NUDGE) * abs(value))
         if bound < abs(value):
             low = middle
         else:

@@ -130,6 +130,7 @@ def test_robustness_interval_holds_what_exhaustion_says():
     bare = acv.fit(GLM(np.arange(6.0)[:, None], np.array([0.0, 0, 1, 0, 1, 1])))
     with pytest.raises(ValueError, match=r"no refit without sites \[[23]\]: add a penalty"):
         acv.most_influential(bare, lambda p: p[1], 1)
+    assert acv.most_influential(bare, lambda p: -p[1], 1, certify=True).bound == np.inf
 
 
 def test_what_cannot_be_proved_is_refused():
