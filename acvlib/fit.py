@@ -1,5 +1,6 @@
 """Fit a weighted model with all its data: L-BFGS, then Newton steps; only these if convex."""
 
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Annotated, Any
 
@@ -15,8 +16,8 @@ from .solvers.inverse import IndefiniteHessian, Solvable
 from .solvers.krylov import conjugate_gradient
 from .solvers.newton import newton
 from .solvers.newton_cg import below_saddle, newton_cg
-from .trials import NoFiniteOptimum
-from .weighting import unit_of
+from .trials import FAILURES, NoFiniteOptimum
+from .weighting import unit_of, warn_of_size
 
 Start = Annotated[np.ndarray, Real("n_params")]
 MAX_SADDLES = 20  # that a fit leaves
@@ -55,8 +56,9 @@ def fit(
     Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the
     returned `newton_decrement` then says how far off it is. Warns `UnrepeatedOptimum` where less
     than five of thirty starts led to it, `StrongPrior` where priors that nobody chose move it by
-    a tenth of a standard error. Raises what the model's `check_optimum` raises, `NoFiniteOptimum`
-    where params run beyond all numbers.
+    a tenth of a standard error, `SmallObjective` where those of a model of your own are a hundred
+    times what its losses say, as of squares of small residuals. Raises what the model's
+    `check_optimum` raises, `NoFiniteOptimum` where params run beyond all numbers.
     """
     derivatives = derivatives_of(model)
     defaults = derivatives.defaults
@@ -72,6 +74,10 @@ def fit(
     result.warn_unconverged("fit", tolerance)
     if defaults.default_priors is not None and np.isfinite(result.newton_decrement):
         _warn_of_priors(result, defaults.default_priors)
+    is_ours = type(model).__module__.startswith("acvlib.models")
+    if not (is_ours or near or matrix_free or defaults.quadratic):
+        with suppress(*FAILURES), np.errstate(all="ignore"):
+            warn_of_size(result)
     return result
 
 

@@ -13,8 +13,16 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import getval
 
-from .checks import LARGEST, in_order_of, index_of, read_only, real_array
+from .checks import LARGEST, in_order_of, index_of, read_only, real_array, warn
 from .declared import Check, Sizes
+
+SMALL = 1e-4  # of the variance that curvature says scores have: they have less where F is too small
+SCORES = 10_000_000  # numbers, up to which the scores of all sites are looked at
+INERT = 1e-7  # of the curvature: data that have no more say nothing
+
+
+class SmallObjective(UserWarning):
+    """Losses that vary far less than their curvature says: F is no minus log density."""
 
 
 class LookedBackAt(UserWarning):
@@ -138,3 +146,26 @@ def unit_of(model: Any) -> float:
     """The root of the mean sample weight above 0, at most 1: standard errors are as much wider."""
     weights = np.ravel(_weights(model))
     return min(1.0, np.sqrt(weights[weights > 0.0].mean()))
+
+
+def warn_of_size(fit: Any) -> None:
+    """Warn of an F far smaller than minus a log density, whose standard errors are too wide.
+
+    Of a log density tr H^-1 V, V the variance of the scores, is that of the part of H that data
+    have: twice what half the weights take from H.
+    """
+    ones = np.ones(fit.derivatives.n_sites)
+    if ones.size * fit.params.size > SCORES:
+        return
+    scores = fit.derivatives.cross_matrix(fit.params, ones)
+    half = np.asarray(fit.hessian) - np.asarray(fit.derivatives.hessian(fit.params, 0.5 * ones))
+    curved = 2.0 * np.trace(fit.hessian.solve(half))
+    varied = np.sum(scores * fit.hessian.solve(scores)) / unit_of(fit.model) ** 2
+    if curved > INERT and varied < SMALL * curved:
+        says = (
+            f"losses vary by {np.sqrt(varied / curved):.1g} of what their curvature says: F is no"
+        )
+        remedy = "divide squares by the variance of their residuals, sum losses, not their mean"
+        warn(
+            f"{says} minus log density, and nothing converges as it says. {remedy}", SmallObjective
+        )

@@ -15,6 +15,7 @@ from acvlib.fit import newton_decrement
 from acvlib.models import GaussianHMM, PoissonTraffic
 from acvlib.solvers.inverse import DenseHessian
 from acvlib.trials import UnconvergedFit
+from acvlib.weighting import SmallObjective
 
 TRAFFIC = PoissonTraffic(*simulate_traffic(np.random.default_rng(1), 600))
 
@@ -89,6 +90,16 @@ def test_a_fit_that_ends_at_a_saddle_warns_once_with_its_decrement():
     assert len(record) == 1
     assert record[0].filename == __file__
     assert fit.newton_decrement == np.inf
+
+
+@pytest.mark.parametrize("kind", [type(RIDGE), type(LOGISTIC)])
+def test_an_objective_far_smaller_than_a_log_density_is_warned_of(kind):
+    """Their standard errors are too wide: exact refits start, and end, anywhere."""
+    model = kind(X, np.sign(Y))
+    acv.fit(model)
+    model.objective = lambda params, weights: 1e-5 * kind.objective(model, params, weights)
+    with pytest.warns(SmallObjective, match=r"vary by 0\.00\d of .*divide squares by the variance"):
+        acv.fit(model)
 
 
 def test_fit_path_descends_from_the_start_towards_the_optimum():
