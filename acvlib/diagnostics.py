@@ -15,6 +15,7 @@ from .model import AModel
 from .results import AResult
 
 STEP = 1e-5  # of the differences: their error is then far below the tolerance
+LEAST = 1e-6  # of params, in which the steps are at least counted
 SINGLE_SITES = 300  # left out one by one
 
 
@@ -84,10 +85,12 @@ def check_model(
     corner = weights_without(model.n_sites, sites)
     sideways = rng.uniform(-1.0, 1.0, model.n_sites)
     inwards = np.where(corner == 0.0, 1.0, -1.0) * rng.uniform(0.5, 1.0, model.n_sites)
-    along = rng.standard_normal(len(params))
+    draws = rng.standard_normal(len(params))
     with np.errstate(all="ignore"):  # a logarithm of weight 0: what is not finite is reported
-        errors = _differences(derivatives, params, inside, along, sideways)
-        at_corner = _differences(derivatives, params, corner, along, inwards, one_sided=True)
+        units = _units(derivatives, params, inside)
+        along = units * draws
+        errors = _differences(derivatives, params, inside, units, draws, sideways)
+        at_corner = _differences(derivatives, params, corner, units, draws, inwards, one_sided=True)
         chosen = rng.permutation(len(observed))[:SINGLE_SITES]
         near = [params + step * along for step in (0.0, 1e-3, 0.1)]  # a slope may be 0 at a point
         slopes = np.vstack([derivatives.cross_matrix(point, inside) for point in near])
@@ -119,28 +122,40 @@ _REMEDIES = {
 }
 
 
-def _differences(derivatives, params, weights, along, sideways, one_sided=False):
+def _units(derivatives, params, weights):
+    """Lengths (D,) in which params are stepped: what the term of a site moves each by, or less."""
+    sizes = np.sqrt((derivatives.cross_matrix(params, weights) ** 2).mean(axis=1))
+    curvatures = abs(np.diag(np.asarray(derivatives.hessian(params, weights))))
+    units = sizes / curvatures * len(weights)
+    if not derivatives.is_equation:
+        units = np.fmin(units, 1.0 / sizes)
+    units = np.maximum(units, LEAST * abs(params))
+    return np.where((units > 0.0) & np.isfinite(units), units, 1.0)
+
+
+def _differences(derivatives, params, weights, units, draws, sideways, one_sided=False):
     """Relative errors of H and J, and of the gradient where there is an objective."""
 
     def at(step: float, aside: float = 0.0) -> Any:
-        point = params + step * along
-        return derivatives.value_and_gradient(point, weights + aside * sideways)
+        point = params + step * units * draws
+        value, gradient = derivatives.value_and_gradient(point, weights + aside * sideways)
+        return value, units * gradient
 
-    hessian = derivatives.hessian(params, weights) @ along
-    cross = derivatives.cross_matrix(params, weights) @ sideways
+    hessian = units * (derivatives.hessian(params, weights) @ (units * draws))
+    cross = units * (derivatives.cross_matrix(params, weights) @ sideways)
     errors = {
         "hessian": _relative(hessian, _slope(lambda step: at(step)[1])),
         "cross": _relative(cross, _slope(lambda step: at(0.0, step)[1], one_sided)),
     }
     if not derivatives.is_equation:
-        errors["gradient"] = _relative(at(0.0)[1] @ along, _slope(lambda step: at(step)[0]))
+        errors["gradient"] = _relative(at(0.0)[1] @ draws, _slope(lambda step: at(step)[0]))
     return errors
 
 
 def _deletion_error(derivatives: Derivatives, smaller: Derivatives, params, along, corner):
     """How much gradient and change of objective differ from those of the smaller model."""
     rest = np.ones(smaller.n_sites)
-    change = 0.1 * along / np.linalg.norm(along)
+    change = 0.1 * along
     here = derivatives.value_and_gradient(params, corner)
     there = derivatives.value_and_gradient(params + change, corner)
     here_smaller = smaller.value_and_gradient(params, rest)

@@ -3,6 +3,7 @@
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd.tracer import getval
 from oracles.toy_models import Cox, CurvedInstruments, Logistic
 
 import acvlib as acv
@@ -66,6 +67,19 @@ def test_estimating_equations_are_checked_by_their_residual(rng):
     y = np.exp(x @ [1.0, -1.0] / 4) + 0.3 * rng.normal(size=60)
     errors = acv.check_model(CurvedInstruments(x, x, y), POINT[:2], rng)
     assert set(errors) == {"hessian", "cross", "corner", "heldout"}
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1.0, 1e5, 1e9])
+def test_derivatives_are_right_or_wrong_in_any_units_of_parameters(unit, rng):
+    x, y = rng.normal(size=(60, 3)) * [unit, 1.0, 1.0 / unit], np.sign(rng.normal(size=60))
+    point = POINT / [unit, 1.0, 1.0 / unit]
+    model = Logistic(x, y, penalty=0.0)
+    assert max(acv.check_model(model, point, rng).values()) < 1e-4
+    model.objective = lambda p, w: (
+        Logistic.objective(model, p, w) * (1.0 + 1e-3 * getval(p[0]) * unit)
+    )
+    with pytest.raises(ValueError, match="errors of .*gradient"):
+        acv.check_model(model, point, rng)
 
 
 def test_losses_in_another_order_than_the_fold_are_found(rng):
