@@ -75,10 +75,12 @@ def in_threads(
 def spread(function: Callable, tasks: Sequence[tuple], prefer: str | None, label: str) -> list:
     """Return [function(*task) for each task], done by joblib's active backend, or else `prefer`.
 
-    What shares this process' memory runs on plain threads; processes and clusters are joblib's.
+    What shares this process' memory runs on plain threads, as does "multiprocessing", which can
+    send no functions and wait for no results one by one; other processes and clusters are joblib's.
     """
     backend, _ = get_active_backend(prefer=prefer)
-    if getattr(backend, "supports_sharedmem", False):
+    in_turn = getattr(backend, "supports_return_generator", False)
+    if getattr(backend, "supports_sharedmem", False) or not in_turn:
         return in_threads(lambda task: function(*task), tasks, effective_n_jobs(None), label)
     run = Parallel(effective_n_jobs(None), prefer=prefer, return_as="generator")
     results = run(delayed(function)(*task) for task in tasks)

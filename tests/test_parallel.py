@@ -18,6 +18,13 @@ def test_the_active_number_of_jobs_is_used(n_jobs):
     assert parallel.threads().n_jobs == 1  # unless told otherwise
 
 
+@pytest.mark.parametrize("backend", ["multiprocessing", "loky", "threading", "sequential"])
+def test_every_backend_of_joblib_computes(backend):
+    with joblib.parallel_config(backend, n_jobs=2):
+        done = parallel.spread(lambda i: divmod(i, 3), [(i,) for i in range(4)], None, "")
+    assert done == [divmod(i, 3) for i in range(4)]
+
+
 def test_a_pool_that_ctrl_c_stopped_midway_serves_nobody_again():
     with joblib.parallel_config("threading", n_jobs=2):
         backend, _ = get_active_backend()
