@@ -46,8 +46,8 @@ BAD = {  # what else is refused is in tests/attack; here is what is said
     "nothing scored": (lambda: Folds(TWO[1:], [[]]), "fold 0 scores no site"),
     "repeated by hand": (lambda: [*SOME, *SOME], "join folds by a \\+ b"),
     "drawn by hand": (lambda: (SOME[number] for number in [1]), "some by a\\[rows\\]"),
-    "edges are None": (lambda: folds.regions(9, None, 2, 0), r"edges must .*graph\.edges"),
-    "edges are a matrix": (lambda: folds.balls(9, coo_array(np.eye(9)), 1), "edges must be int"),
+    "edges are None": (lambda: folds.regions(9, None, 2, 0), "edges, two .* must be real"),
+    "edges are a matrix": (lambda: folds.balls(9, coo_array(np.eye(9)), 1), "a site to itself"),
     "a label": (lambda: Folds(TWO, labels="ab")["a"], r"folds\.labels has their names"),
     **{
         f"rows {rows}": (

@@ -256,7 +256,7 @@ REFUSED = {
     "labels of a table": lambda: folds.leave_group_out(np.zeros((4, 2))),
     "loop": lambda: folds.balls(3, [(0, 0)], 1),
 }
-REASON = "must be|of shape|has shape|less than one site|no site is|one group|one above 0"
+REASON = "to itself|must be|of shape|has shape|less than one site|no site is|one group|one above 0"
 
 
 @pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())

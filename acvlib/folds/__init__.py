@@ -8,7 +8,6 @@ that folds may overlap. On a graph, neighbours are omitted together: nothing is 
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ..checks import check_kind, check_whole, in_order_of, index_of, numbered
 from ..declared import Check, Count, Flag, Real, Rng, Sizes, Whole, declared
+from .edges import check_edges
 from .folds import WHOLE, Folds
 from .sites import Flags, Known, Sites, as_fold, as_set, pairs_of
 
@@ -24,7 +24,6 @@ MOST_DRAWN = 10**7  # folds drawn at random: minutes
 Percent = Annotated[float, Real("", above=0.0, below=100.0)]
 Drawn = Annotated[int, Whole(1, MOST_DRAWN)]
 Margin = Annotated[int, Whole(0)]
-PAIRS = "must be integers (m, 2), two sites a row, such as list(graph.edges) of networkx"
 STARTS = "must be whole numbers, 1-d"
 
 __all__ = [
@@ -225,16 +224,17 @@ def from_splitter(
 
 
 @declared
-def balls(n_sites: Any, edges: np.ndarray, radius: Margin, centres_alone: Flag = False) -> Folds:
+def balls(n_sites: Any, edges: Any, radius: Margin, centres_alone: Flag = False) -> Folds:
     """Omit each site with all within `radius` edges of it, and score these, or the centre alone.
 
-    edges: integers (m, 2), two sites a row. Raises ValueError where some ball holds all sites.
+    edges: two sites a row, (m, 2), or a graph by the names of sites, as `HiddenMRF` takes them, or
+    its own `edges`. Raises ValueError where some ball holds all sites.
 
     Source: buffered leave-one-out, Le Rest et al. (2014).
     """
     known = Known.of(n_sites)
     sites = known.numbers
-    joined = _joined(known.n, edges)
+    joined = _joined(n_sites, known, edges)
     near = eye_array(known.n, format="csr")
     for _ in range(radius):
         wider = (near @ joined).sign()
@@ -251,18 +251,19 @@ def balls(n_sites: Any, edges: np.ndarray, radius: Margin, centres_alone: Flag =
 
 
 @declared
-def regions(n_sites: Any, edges: np.ndarray, k: int, rng: Rng) -> Folds:
+def regions(n_sites: Any, edges: Any, k: int, rng: Rng) -> Folds:
     """Part the sites into k blocks of nearly equal size, each connected where the graph is.
 
     From k random sites far from each other, the smallest block that can takes a nearest free
-    neighbour; a part of the graph without a seed goes to the smallest block whole.
+    neighbour; a part of the graph without a seed goes to the smallest block whole. edges: as in
+    `balls`.
 
     Source: Roberts et al. (2017).
     """
     known = Known.of(n_sites)
     farthest = known.numbers
     check_whole("k", k, 2, len(farthest), f" regions of {len(farthest)} sites")
-    graph = _joined(known.n, edges)
+    graph = _joined(n_sites, known, edges)
     block = np.full(known.n, -1)
     distance = np.empty((0, known.n))
     for number in range(k):
@@ -284,16 +285,9 @@ def regions(n_sites: Any, edges: np.ndarray, k: int, rng: Rng) -> Folds:
     return _of(known, [np.flatnonzero((block == number) & known.observed) for number in range(k)])
 
 
-def _joined(n_sites, edges):
+def _joined(model, known, edges):
     """Which sites an edge joins, each also with itself: a sparse matrix, symmetric."""
-    table = edges
-    with suppress(TypeError):  # of what is no table, which `as_fold` refuses
-        table = edges if hasattr(edges, "__array__") else list(edges)
-        table = table if len(table) else np.empty((0, 2))
-    pairs = as_fold(table, "edges", 2, PAIRS)
-    as_set(pairs.ravel(), n_sites, "the table of edges")
-    once = np.unique(np.sort(pairs), axis=0)
-    if pairs.shape[1] != 2 or len(once) < len(pairs) or (once[:, 0] == once[:, 1]).any():
-        raise ValueError(f"edges {PAIRS}, each edge once, and none from a site to itself")
-    joined = csr_matrix((np.ones(len(pairs)), pairs.T), (n_sites, n_sites))
-    return joined + joined.T + eye_array(n_sites, format="csr")
+    by_place = edges is getattr(model, "edges", None)
+    pairs = check_edges(edges, known.n, None if by_place else known.index)
+    joined = csr_matrix((np.ones(len(pairs)), pairs.T), (known.n, known.n))
+    return joined + joined.T + eye_array(known.n, format="csr")

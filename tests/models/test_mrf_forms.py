@@ -93,10 +93,25 @@ def test_nodes_are_sites_by_their_names():
         assert acv.folds.leave_one_out(model).labels.tolist() == list(NAMES)
 
 
+def test_folds_of_a_graph_go_by_the_names_of_sites_too():
+    """Edges of names were read as places: balls held sites that are no neighbours."""
+    nodes = np.array([3, 1, 0, 2, 4, 6, 5])
+    shuffled = network(nodes=nodes.tolist())
+    model = HiddenMRF(pd.Series(COUNTS), shuffled, 0.7)
+    frame = pd.DataFrame(dense(), ALL, ALL)
+    for form in (shuffled, network(), frame, model.edges):
+        balls = acv.folds.balls(model, form, 1)
+        for node, ball in zip(nodes, balls, strict=True):
+            assert set(nodes[ball]) == {node, *shuffled[node]}
+        assert len(acv.folds.regions(model, form, 2, 0)) == 2
+    with pytest.raises(ValueError, match="not by their places"):
+        acv.folds.balls(model, list(shuffled.edges), 1)
+
+
 @pytest.mark.parametrize(
     ("counts", "form", "message"),
     [
-        (COUNTS, network(EDGES + 1, range(1, 8)), "not by their places .* as Series"),
+        (COUNTS, network(EDGES + 1, range(1, 8)), "not by their places .*: give names to both"),
         (pd.Series(COUNTS, range(1, 8)), EDGES, "not by their places"),
         (pd.Series(COUNTS, NAMES)[::-1], network(), "the index of counts differs"),
         (COUNTS[:6], network(), "the graph has 7 nodes, and there are 6 sites"),

@@ -21,9 +21,9 @@ import numpy as np
 from numba import njit
 
 from ...checks import check_kind, one_line, real_or_box
+from ...folds.edges import check_edges, is_networkx, names_of
 from ...folds.sites import Sites
 from ..chain import differentiable, flat, split
-from .edges import check_edges, is_networkx, names_of
 from .elimination import EliminationOrder, TooWide, check_width, eliminate
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...checks import check_whole
-from .edges import check_edges
+from ...folds.edges import check_edges
 
 MEMORY = 2**31  # bytes that the tables of one graph may take
 RESTARTS = 20

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, triu
 
-from ...checks import columns_of, real_array
+from ..checks import columns_of, real_array
 
-_NO_WEIGHTS = "one coupling serves all edges, so that they are there or not"
+_NO_WEIGHTS = "one coupling serves all edges: they are there, or not"
 _FORMS = "a networkx graph or an adjacency matrix of all sites (`.sparse` of libpysal's W)"
 
 
@@ -96,7 +96,8 @@ def _places_of(names, labels, n_sites):
     only = names or places if labels is None else list(labels)
     if only != places and all(isinstance(name, int | np.integer) for name in only):
         got = f"sites are named {only[:3]}..., not by their places 0, 1, 2, ..."
-        raise ValueError(f"{got}: pass data as Series, or use networkx.relabel_nodes first")
+        remedy = "give names to both, graph (networkx, a frame) and data (Series), or to neither"
+        raise ValueError(f"{got}: {remedy}")
     return np.arange(n_sites)
 
 
