@@ -176,6 +176,8 @@ class PartialFit:
         listed = np.iterable(self.classes) and not isinstance(self.classes, str)
         if classifies and (not listed or any(map(np.ndim, self.classes))):
             raise ValueError(f"classes = {self.classes!r:.60} must be a list of all labels")
+        if classifies:
+            self.__dict__["classes"] = tuple(self.classes)  # numpy takes a set for one value
         if not classifies and not base.is_regressor(self.estimator):
             raise ValueError(
                 f"{name} has no usual loss: give an object with init(), update(state, X, y) and "

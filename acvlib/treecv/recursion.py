@@ -144,7 +144,7 @@ def _steps(learner, fixed, failures, done):
 
     def learnt(state: Any, X: Any, y: Any):
         after = learner.update(state, X, y)
-        if after is None and state is not None:
+        if after is None:  # what a learner keeps in itself is not copied along the tree
             raise TypeError("update returned None: return the state")
         return after
 

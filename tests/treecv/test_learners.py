@@ -116,6 +116,14 @@ def test_rows_that_a_learner_cannot_take(table, learner, change, message):
         treecv(learner, change(table), 5)
 
 
+def test_classes_may_be_any_collection_of_labels(table):
+    for classes in ({-1, 1}, np.array([1.0, -1.0]), [-1, 1]):
+        learner = learners.PartialFit(SGDClassifier(random_state=0), classes)
+        same = learners.PartialFit(SGDClassifier(random_state=0), (-1, 1))
+        found, expected = treecv(learner, table, 5), treecv(same, table, 5)
+        np.testing.assert_array_equal(found.pointwise, expected.pointwise)
+
+
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_kernels_are_reached_only_with_rows_and_columns_that_are_there(table, name):
     """A kernel does not look: what is not there would be read from, or written to, other memory."""

@@ -268,6 +268,10 @@ def test_ctrl_c_is_raised():
         ({"loss": lambda self, state, X, y: X[:, 0] + np.nan}, "loss of row 0 is nan"),
         ({"copy": lambda self, state: state.missing}, "failed: AttributeError"),
         ({"update": lambda self, state, X, y: state.append(0)}, "update returned None: return"),
+        (  # it keeps what it learns in itself, which the folds would share
+            {"init": lambda self: None, "update": lambda self, state, X, y: None},
+            "update returned None: return",
+        ),
     ],
 )
 def test_a_learner_that_does_what_it_must_not_is_told(member, message):
