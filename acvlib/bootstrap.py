@@ -56,7 +56,7 @@ def refits(fit: AFit, weights: Resamples, tolerance: NonNegative = TOLERANCE) ->
     derivatives = fit.derivatives
     if derivatives.matrix_free:
         size = f"{len(fit.params)} parameters are too many for a Hessian of each resample"
-        raise ValueError(f"{size}: raise the model's dense_limit, or use jackknife_params")
+        raise ValueError(f"{size}: use jackknife_params, or raise the dense_limit of an HMM")
     resampled = _Resampled(derivatives, weights)
     rows = Folds(np.arange(len(weights))[:, None])
     optima = newton(resampled, fit.params, rows, tolerance * unit_of(fit.model))

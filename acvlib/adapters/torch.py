@@ -69,7 +69,7 @@ class Torch:
             try:
                 out = function(*map(torch.tensor, arrays))
             except ValueError as error:  # of torch itself, by batches of one site
-                remedy = "a network that learns from its batches must be set to .eval()"
+                remedy = f"{self.advice}; a network that learns from batches in .eval()"
                 raise ValueError(f"a function fails at start: {error}: {remedy}") from error
         if not isinstance(out, torch.Tensor):
             return type(out).__name__, None, None

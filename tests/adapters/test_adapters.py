@@ -268,6 +268,8 @@ def test_bad_torch_functions_are_named():
     for loss in unfit:
         with pytest.raises(TypeError, match="torch.func cannot differentiate or batch .*no numpy"):
             acv.from_torch(loss, zeros, N, START)
+    with pytest.raises(ValueError, match=r"fails at start: .* \(5,\) .*no numpy.*\.eval\(\)"):
+        acv.from_torch(lambda p, w: p.sum() + (np.ones(5) * np.ones(3)).sum(), zeros, N, START)
 
 
 def test_what_a_loop_names_later_is_not_what_the_model_has():
