@@ -234,6 +234,10 @@ def test_params_that_stray_are_summed_exactly(scheme):
         all_known = enumerated(crf(), far, np.ones(len(model.labels)))  # as without a scheme
         found = model.objective(far, np.ones(model.n_sites))
         assert found == pytest.approx(all_known, rel=1e-12)
+    far = 700.0 * np.random.default_rng(0).normal(size=D)  # where the product of two moves is 0
+    curved = hessian(enumerated, 1)(crf(), far, np.ones(len(model.labels)))
+    found = model.derivatives.hessian(far, np.ones(model.n_sites)).damped(0.0)
+    assert_allclose(found, curved, rtol=1e-9, atol=1e-9)
     values, gradients = model.derivatives.fold_gradients(points, folds)
     for params, fold, value, gradient in zip(points, folds, values, gradients, strict=True):
         weights = acv.folds.weights(model.n_sites, fold)

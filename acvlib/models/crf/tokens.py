@@ -138,15 +138,18 @@ class Paths:
         links = transition_counts(self.smoothed, starts)
         last = self.smoothed.gamma[starts[1:] - 1]
         means = np.hstack([first, links.reshape(len(links), -1), last])
-        filtered, ahead, transition = self.smoothed[2:5]
-        weighted = weights[tokens.sentence_of][:, None] * ahead
-        longest = tokens.lengths.max()
-        met, ends = _meetings(filtered, weighted, transition, starts, weights, bounds, longest)
-        k = len(transition)
+        k = tokens.n_labels
         n_features = means.shape[1]
         inner = n_features - k  # features that are not the last tag
+        if self.smoothed.pairs is not None:
+            met, ends = _far_meetings(self.smoothed, starts, weights, bounds)
+        else:
+            filtered, ahead, transition = self.smoothed[2:5]
+            weighted = weights[tokens.sentence_of][:, None] * ahead
+            longest = tokens.lengths.max()
+            met, ends = _meetings(filtered, weighted, transition, starts, weights, bounds, longest)
+            met = transition[..., None] * met.reshape(-1, k, k, inner).swapaxes(1, 2)
         out = np.zeros((len(met), n_features, n_features))
-        met = transition[..., None] * met.reshape(-1, k, k, inner).swapaxes(1, 2)
         out[:, k:inner, :inner] = met.reshape(len(out), k * k, inner)
         out[:, inner:, :inner] = ends
         out += out.swapaxes(1, 2).copy()
@@ -155,6 +158,27 @@ class Paths:
             fold -= some.T @ means[rows]
             fold[np.diag_indices(n_features)] += some.sum(axis=0)
         return out
+
+
+def _far_meetings(smoothed, starts, weights, bounds):
+    """Sums of `_meetings`, times the transitions (K, K, D), where products of these underflow.
+
+    Of P(z_t-1, z_t | x) alone: given z_t, what lies before it does not depend on what follows.
+    """
+    gamma, pairs = smoothed.gamma, smoothed.pairs
+    k = gamma.shape[1]
+    before = np.divide(pairs, gamma[:, None], np.zeros(pairs.shape), where=gamma[:, None] > 0.0)
+    met = np.zeros((len(bounds) - 1, k, k, k + k * k))
+    ends = np.zeros((len(met), k, k + k * k))
+    fold = np.repeat(np.arange(len(met)), np.diff(bounds))
+    for o, first, stop, weight in zip(fold, starts[:-1], starts[1:], weights, strict=True):
+        past = np.eye(k, k + k * k)  # E[phi_t | z_t, x]
+        for t in range(first + 1, stop):
+            met[o] += weight * pairs[t, :, :, None] * past[:, None]
+            past = before[t].T @ past
+            np.einsum("jij->ij", past[:, k:].reshape(k, k, k))[...] += before[t]
+        ends[o] += weight * gamma[stop - 1, :, None] * past
+    return met, ends
 
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
