@@ -26,6 +26,8 @@ def check_edges(edges: Any, n_sites: int, labels: Any = None) -> np.ndarray:
     are not those of the sites.
     """
     if not is_networkx(edges) and not issparse(edges):
+        is_table = hasattr(edges, "__array__") or not np.iterable(edges)
+        edges = edges if is_table else list(edges)
         real_array(f"edges, two sites a row, or {_FORMS},", edges, finite=False)  # or refuses
     names = names_of(edges)
     if names is not None and len(names) != n_sites:

@@ -57,6 +57,8 @@ def same(model):
         lambda e: e.tolist(),
         lambda e: network(),
         lambda e: dense(),
+        lambda e: {(a, b) for a, b in e.tolist()},
+        lambda e: zip(*e.T.tolist(), strict=True),
         lambda e: dense().astype(bool),
         lambda e: dense().astype(np.uint8).tolist(),
         lambda e: csr_matrix(dense()),
