@@ -211,6 +211,7 @@ ANOTHER = {
     "weighed in the fit alone": (lambda p, w: weighed(p, BALANCE * w), terms),
     "another score": (weighed, lambda p, s: abs(jnp.asarray(Y)[s] - jnp.asarray(X)[s] @ p)),
     "as far from all": (lambda p, w: w @ (Y - p[0]) ** 2, lambda p, s: abs(Y - p[0])[s]),
+    "one is impossible": (weighed, lambda p, s: jnp.where(s == 3, jnp.inf, terms(p, s))),
     "plus what no parameter moves": (mean, lambda p, s: terms(p, s) + 3.0 * jnp.asarray(Y)[s]),
 }
 
