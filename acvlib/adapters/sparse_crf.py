@@ -208,8 +208,9 @@ def _variances(smoothed, weights):
     """sum_t weights_t P (1 - P) of each move between labels, (K, K)."""
     moves = np.empty_like(smoothed.transition)
     for j, row in enumerate(smoothed.transition):
-        pairs = smoothed.filtered[:-1, j, None] * row * smoothed.ahead[1:]
-        if smoothed.pairs is not None:
+        if smoothed.pairs is None:
+            pairs = smoothed.filtered[:-1, j, None] * row * smoothed.ahead[1:]
+        else:
             pairs = smoothed.pairs[1:, j]
         moves[j] = weights[1:] @ (pairs * (1.0 - pairs))
     return moves

@@ -94,6 +94,9 @@ def test_products_where_sums_are_in_logarithms_are_differences_of_gradients():
     by_inverse = products.precondition(moves, rows)[:, -9:].diagonal()
     np.testing.assert_allclose(by_inverse, 1 / curvatures)
     assert curvatures.max() > 0.4
+    for _ in range(60):  # without a warning, which is an error here
+        far = model.derivatives.products(400.0 * rng.normal(size=model.n_params), WHOLE)
+        assert np.isfinite(far.precondition(vector, np.array([0]))).all()
 
 
 @pytest.mark.parametrize("longest", [1, 5])
