@@ -92,7 +92,7 @@ class HiddenMRF(ModelDefaults):
     `log_partition`, log Z(coupling), under scheme B log Z(coupling, w), does not depend on the
     rates and is left out of F. States may be permuted without any change of the model.
     `initial_params` are in ascending order and fits and refits continue from there, so that state 0
-    stays the low one; `numpy.sort` brings any params into that form.
+    is mostly the low one; `numpy.sort` brings any params into that form.
 
     Raises `graph.TooWide` at once where sums over all states would take too much memory.
     Source: Ghosh et al. (2020), Appendix L.3, Eqs. 4 and 5.
