@@ -173,7 +173,15 @@ class HiddenMRF(ModelDefaults):
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Return log rates at evenly spaced quantiles of the data, a tenth apart or more."""
+        return self._rates_at((np.arange(self.n_states) + 0.5) / self.n_states)
+
+    def further_starts(self) -> list[np.ndarray]:
+        """Quantiles that crowd at the low end, at the high one, and that reach both."""
         levels = (np.arange(self.n_states) + 0.5) / self.n_states
+        wide = np.linspace(0.02, 0.98, self.n_states)
+        return [self._rates_at(each) for each in (levels**3, 1.0 - levels[::-1] ** 3, wide)]
+
+    def _rates_at(self, levels):
         rates = (self.counts / self.exposure)[self.observed]
         start = np.log(np.quantile(rates, levels) + 0.5 / self.exposure[self.observed].mean())
         steps = 0.1 * np.arange(self.n_states)
