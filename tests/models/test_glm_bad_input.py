@@ -23,6 +23,18 @@ def test_separable_classes_have_no_fit(family, overlap):
         acv.fit(GLM(x, y, family))
 
 
+@pytest.mark.parametrize("family", ["logistic", "probit"])
+def test_a_group_of_one_class_has_no_fit_nor_a_fold_that_leaves_one(family):
+    """In any unit of the linear predictor: scores of probit are half as far apart."""
+    group, y = np.repeat([0.0, 1.0], 15)[:, None], np.where(np.arange(30) < 15, Y, 1.0)
+    with pytest.raises(NoFiniteOptimum, match="separates the responses"):
+        acv.fit(GLM(group, y, family))
+    y[15] = 0.0
+    with pytest.warns(UnconvergedFit, match=f"without fold 1 the {family} likelihood"):
+        refits = acv.exact(acv.fit(GLM(group, y, family)), acv.Folds([[0], [15]]))
+    assert np.isfinite(refits.fold_losses).tolist() == [True, False]
+
+
 def test_counts_that_are_all_zero_in_a_group_have_no_fit(rng):
     group = np.repeat([0.0, 1.0], 15)
     counts = np.where(group == 1, 0, rng.poisson(3.0, 30))

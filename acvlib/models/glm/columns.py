@@ -15,7 +15,7 @@ from ...trials import NoFiniteOptimum, separated
 
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
 CONSTANT = 1e-13  # spread over level, below which a column is constant but for rounding
-EXTREME = 15.0  # how far apart scores are up to which nothing is separated: no loss below 3e-7
+EXTREME = 15.0  # certainty of responses up to which nothing is separated: no slope below 3e-7
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 
 
@@ -121,20 +121,19 @@ class Rank:
 def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
     """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) are at infinity.
 
-    They are large there, and a direction without a penalty separates the responses of the sites
-    that are left.
+    Some responses are certain there, and a direction without a penalty separates those of the
+    sites that are left.
     """
     standard = model.columns.inward(params)
     for part in pieces(len(folds), 64):
-        scores = model.family.apart(model.predictors(standard[part]))
-        for number in part.start + np.flatnonzero(scores.max(axis=1) > EXTREME):
+        sure = model.family.certainty(model.predictors(standard[part]), model.responses)
+        for number in part.start + np.flatnonzero(sure.max(axis=1) > EXTREME):
             kept = model.observed & (weights(model.n_sites, folds[number]) > 0.0)
-            furthest = scores[number - part.start, kept].max()
             rows = model.columns.standard[kept][:, model.columns.free], model.responses[..., kept]
-            if furthest > EXTREME and separated(*model.family.gains(*rows)):
+            is_sure = sure[number - part.start, kept].max() > EXTREME
+            if is_sure and separated(*model.family.gains(*rows)):
                 where = f"without {folds.name(number)} " if len(folds[number]) else ""
                 raise NoFiniteOptimum(
                     f"{where}the {model.family.name} likelihood has no finite maximum: a linear "
-                    f"combination of the columns separates the responses (fitted scores up to "
-                    f"{furthest:.3g} apart). Pass penalty > 0"
+                    "combination of the columns separates the responses. Pass penalty > 0"
                 )

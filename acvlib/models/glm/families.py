@@ -68,6 +68,12 @@ class Family(_OfScores):
         """-log p(y | eta) (..., n) of eta (..., q, n)."""
         return anp.sum(self.loss(eta, y), axis=-2)
 
+    def certainty(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """-log |slope| (..., n) of y whose loss never rises one way, in no unit of eta; else 0."""
+        with np.errstate(all="ignore"):  # far off, where it is infinite or nan
+            slope = np.fmax(abs(self.slope(eta, y)), np.finfo(float).tiny)[..., 0, :]
+        return -np.log(np.minimum(slope, 1.0)) * (self.free_direction(y) != 0)
+
     def curvatures(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Second derivatives in the predictors, (n, q, q)."""
         return self.curvature(eta, y).T[:, :, None] * np.eye(len(eta))
@@ -212,6 +218,10 @@ class Multinomial(_OfScores):
         shares = self._shares(eta)
         shares[..., y, np.arange(len(y))] -= 1.0
         return np.matmul(self.contrasts.T, shares)
+
+    def certainty(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """How far the scores of a site are apart, (..., n)."""
+        return self.apart(eta)
 
     def curvatures(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Q' (diag p - p p') Q, (n, q, q)."""
