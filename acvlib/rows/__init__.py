@@ -9,6 +9,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -141,11 +142,18 @@ def _read_npy(path, target, features, most):
 def _dataset(source):
     """A Parquet file, those of a folder in the order of their names, or a frame, as Arrow reads."""
     if not isinstance(source, str | PathLike):
-        if isinstance(source, type) or not hasattr(source, "__arrow_c_stream__"):
+        is_table = hasattr(source, "__arrow_c_stream__") and not isinstance(source, type)
+        if not is_table or len(getattr(source, "shape", (0, 0))) == 1:
             hint = " (collect() a LazyFrame)" if hasattr(source, "collect") else ""
             got = f"{type(source).__name__}{hint}; of arrays, Examples(X, y)"
             raise TypeError(f"the source must be {SOURCES}; got {got}")
-        table = require("pyarrow", extra="parquet").table(source)
+        arrow = require("pyarrow", extra="parquet")
+        of_pandas = partial(arrow.Table.from_pandas, preserve_index=False)
+        try:
+            table = (of_pandas if hasattr(source, "iloc") else arrow.table)(source)
+        except arrow.ArrowException as error:  # numbers among text, complex ones, sets
+            remedy = "give a frame without it, or make real numbers of it"
+            raise ValueError(f"{error.args[-1]}: {remedy}") from error
         return require("pyarrow.dataset", extra="parquet").dataset(table)
     path = Path(source)
     if not path.exists():

@@ -108,6 +108,7 @@ def test_a_frame_may_have_its_targets_beside_it():
         data = Examples.of(FRAME[["a", "b", "c"]], target)
         np.testing.assert_array_equal(data.X, X)
         np.testing.assert_array_equal(data.y, Y)
+    assert np.array_equal(Examples.of(FRAME.set_axis([0, *"x" * 299]), "label").X, X)
     with pytest.raises(ValueError, match="the index of target differs"):
         Examples.of(FRAME, FRAME["label"].set_axis(np.arange(300) + 1))
 
@@ -202,6 +203,9 @@ def test_columns_are_refused_by_name(case, tmp_path):
     [
         (X, {}, TypeError, r"got ndarray; of arrays, Examples\(X, y\)"),
         (polars.DataFrame({"a": X[:, 0]}).lazy(), {}, TypeError, "collect\\(\\) a LazyFrame"),
+        (FRAME["a"], {}, TypeError, "got Series; of arrays"),
+        (FRAME.assign(d=[1, "2"] * 150), {}, ValueError, "column d with type object: give a frame"),
+        (FRAME.assign(d=1j), {}, ValueError, "column d with type complex128: give a frame"),
         ("nowhere.parquet", {}, FileNotFoundError, "no file or folder"),
         (__file__, {}, ValueError, "a path to .npy or .parquet"),
         (FRAME, {"target": Y[:5]}, ValueError, r"y has shape \(5,\), not \(300,\)"),
