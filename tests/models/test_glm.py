@@ -282,3 +282,16 @@ def test_a_level_of_y_costs_losses_its_last_place_and_slopes_nothing(name, metho
     assert_allclose(there.pointwise, here.pointwise, rtol=0.0, atol=size)
     slopes = [np.delete(run.params, np.s_[::4], axis=1) for run in (here, there)]
     assert_allclose(*slopes, rtol=0.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("family", ["poisson", "poisson rate"])
+@pytest.mark.parametrize("far", [60.0, 200.0, 1000.0])
+def test_a_refit_is_that_of_the_rows_left_whatever_it_says_of_the_others(family, far):
+    """Its mean of the row that is far off is 1e10 to 1e170."""
+    x, y = np.append(np.linspace(-3.0, 3.0, 13), far)[:, None], np.append(np.arange(13) // 2, 0)
+    folds = acv.Folds([[1], [13], [2, 13]])
+    refits = acv.exact(acv.fit(GLM(x, y, family, penalty=0.1)), folds)
+    for params, fold in zip(refits.params, folds, strict=True):
+        left = (np.delete(each, fold, axis=0) for each in (x, y))
+        alone = acv.fit(GLM(*left, family, penalty=0.1))
+        assert alone.standard_errors_between(alone.params, params) < 1e-5

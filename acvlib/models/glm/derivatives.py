@@ -69,12 +69,13 @@ class GLMDerivatives(Derivatives):
         model = self.model
         if values or len(folds) == 1 or model.balanced:
             return super().fold_gradients(params, folds, values)
+        slope, weights = model.family.slope, model.sample_weight
         if params.ndim == 1:
-            whole = self._at(params).gradient(np.ones(self.n_sites))
+            whole = model.columns.gradient(self._at(params).gradient(np.ones(self.n_sites)))
+            sums = whole - self._fold_sums(params, folds, weights)
         else:
-            slope, weights = model.family.slope, model.sample_weight
-            whole = self._whole_sums(slope, model.responses, weights, params, float)
-        return None, self._less_omitted(whole, params, folds)
+            sums = self._kept_sums(slope, model.responses, weights, params, folds, float)
+        return None, sums + self._ridges(folds) * params
 
     def chord_gradients(
         self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
@@ -91,31 +92,41 @@ class GLMDerivatives(Derivatives):
         if unknown or SINGLE * lengths.max() > accuracy:
             return super().chord_gradients(params, folds, centre, accuracy)
         mean = self.model.family.mean(point.eta[0]).astype(np.float32)
-        whole = self._whole_sums(change, mean, point.curvature[:, 0, 0], moves, np.float32)
-        whole += point.gradient(np.ones(self.n_sites))
-        return self._less_omitted(whole, params, folds)
+        changed = self._kept_sums(change, mean, point.curvature[:, 0, 0], moves, folds, np.float32)
+        _, gradients = self.fold_gradients(centre, folds, False)
+        return gradients + changed + self._ridges(folds) * moves
 
-    def _whole_sums(self, slope, known, weights, points, dtype):
-        """sum_n weight slope(points z_n, known_n) (x) z_n over all sites, (n_folds, D)."""
+    def _kept_sums(self, slope, known, weights, points, folds, dtype):
+        """sum weight slope(points x_n, known_n) (x) x_n over what each fold keeps, (n_folds, D).
+
+        What it omits may be so large there that no digit of a sum over all sites is right.
+        """
         z = self.model.columns.standard
         theta = self.model.standard(points).reshape(len(points), -1, z.shape[1])
         theta, z, weights = (each.astype(dtype, copy=False) for each in (theta, z, weights))
 
+        omitted = folds.indicator(self.n_sites)
+
         def of_points(few: slice):
             total = np.zeros(theta[few].shape)
+            gone = omitted[few].tocsc()
             for sites in pieces(self.n_sites, SITES):
                 eta = np.tensordot(theta[few], z[sites], axes=(-1, 1))
                 slopes = slope(eta, known[..., sites])
                 slopes *= weights[sites]
+                ends = gone.indptr[sites.start : sites.stop + 1]
+                places = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+                slopes[gone.indices[ends[0] : ends[-1]], :, places] = 0.0
                 total += np.tensordot(slopes, z[sites], axes=1)
             return total.reshape(len(total), -1)
 
-        return np.concatenate(in_blas_threads(of_points, pieces(len(points), FOLDS), "gradients"))
+        sums = in_blas_threads(of_points, pieces(len(points), FOLDS), "gradients")
+        return self.model.columns.gradient(np.concatenate(sums))
 
-    def _less_omitted(self, whole, params, folds):
-        """dF/dparams of each fold, of sums over all sites in standard params."""
-        ridge = self.model.ridge(self.model.sample_weight.sum())
-        return self.model.columns.gradient(whole) + ridge * params - self._omitted(params, folds)
+    def _ridges(self, folds):
+        """The diagonals (n_folds, D) of the penalty's curvature in each fold."""
+        weights = self.model.sample_weight
+        return self.model.ridge((weights.sum() - folds.indicator(self.n_sites) @ weights)[:, None])
 
     def _omitted(self, params, folds):
         """What each fold takes from dF/dparams, (n_folds, D)."""
