@@ -134,15 +134,16 @@ def _warn_of_priors(fit, priors_at):
         return sum(gradient for gradient, _ in priors_at(params).values())
 
     gradients = [gradient for gradient, _ in priors.values()]
-    together, *alone = _pulls(fit, np.array([sum(gradients), *gradients]), total)
+    pulls = _pulls(fit, np.array([sum(gradients), *gradients]), total)
+    together, *alone = pulls / unit_of(fit.model)
     if together < PULL:
         return
     shares = zip(priors.items(), alone, strict=True)
     named = [(*prior, size) for prior, size in shares if size >= PULL / len(priors)]
-    pulls = ", ".join(f"{name} by {size:.2g}" for name, _, size in named)
+    told = ", ".join(f"{name} by {size:.2g}" for name, _, size in named)
     wider = ", ".join(remedy for _, (_, remedy), _ in named)
     warn(
-        f"default priors move the fit, in standard errors: {pulls}. Widen them, such as {wider}, "
+        f"default priors move the fit, in standard errors: {told}. Widen them, such as {wider}, "
         "or give ones that you mean",
         StrongPrior,
     )

@@ -8,11 +8,13 @@ import warnings
 from functools import partial
 
 import numpy as np
+import pytest
 from autograd import grad, jacobian
 from hypothesis import strategies as st
 
 import acvlib as acv
 from acvlib import models
+from acvlib.fit import StrongPrior
 
 from .law import RNG, ask, cases, hold
 
@@ -108,6 +110,15 @@ def test_default_priors_are_weak_or_seen(name):
         P[: getattr(model, "n_chain", 0)] = 0.0
         pull = np.sqrt(g @ np.linalg.solve(np.asarray(fit.hessian) - P, g))
         assert pull < PULL or any("prior" in str(warning.message) for warning in said)
+
+
+def test_priors_that_outweigh_small_weights_are_seen():
+    """As of weights that sum to 1: what they widen is the standard error, not the limit."""
+    rng = np.random.default_rng(0)
+    x = 3 * states(rng) + rng.normal(size=600)
+    for weight in (1e-3, 1e-6):
+        with pytest.warns(StrongPrior, match="variance_prior"):
+            acv.fit(models.GaussianHMM(x, 2, sample_weight=weight))
 
 
 def test_what_is_widened_has_that_name_where_the_model_was_made():
