@@ -45,6 +45,13 @@ def fitted(name, seed=1, n_iter=30, tol=1e-2, **settings):
     return model.set_params(random_state=3).fit(X, LENGTHS), X
 
 
+def flat(name, covariance):
+    """A fit whose state 1 has a covariance that has no inverse."""
+    model, _ = fitted(name, covars_prior=0.0, covars_weight=1.0)
+    model._covars_[1] = covariance
+    return model
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_scores_posteriors_and_paths_are_hmmlearns(name):
     theirs, X = fitted(name)
@@ -75,6 +82,8 @@ def test_a_single_sequence_is_left_out_by_steps():
         ({"fitted": hmm.GaussianHMM(2)}, ValueError, "not fitted: call its fit"),
         ({"fitted": hmm.MultinomialHMM(2)}, TypeError, "MultinomialHMM .*: take CategoricalHMM"),
         ({"fitted": fitted("diag", transmat_prior=0.5)[0]}, ValueError, "transmat_prior is 0.5: b"),
+        ({"fitted": flat("diag", 0.0)}, ValueError, "covariance 1 is singular, or an sd in it 0"),
+        ({"fitted": flat("full", np.ones((2, 2)))}, ValueError, "covariance 1 is singular"),
         ({"X": np.ones((300, 3))}, ValueError, "X has 3 columns: this GaussianHMM was fitted to 2"),
     ],
 )

@@ -171,8 +171,13 @@ class Gaussian(Standardised):
         if self.covariance != "full":
             spread = np.reshape(spread, (-1, self._shared.shape[1])) ** 2
             spread = spread[:, :, None] * np.eye(n)
-        precision = np.linalg.inv(np.reshape(spread, (-1, n, n)) / np.outer(scale, scale))
-        return self._rows(np.linalg.cholesky(precision), np.dstack([lags, level / scale]))
+        spread = np.reshape(spread, (-1, n, n)) / np.outer(scale, scale)
+        try:
+            P = np.linalg.cholesky(np.linalg.inv(spread))
+        except np.linalg.LinAlgError:
+            told = f"covariance {np.linalg.cond(spread).argmax()} is singular, or an sd in it 0"
+            raise ValueError(f"{told}: fit fewer states, or with a prior above 0") from None
+        return self._rows(P, np.dstack([lags, level / scale]))
 
     def minus_log_prior(self, rows: Any):
         xp = numpy_of(rows)
