@@ -97,6 +97,17 @@ def test_a_probability_that_runs_to_zero_is_named():
     assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
 
 
+def test_a_symbol_or_component_that_runs_to_zero_has_a_prior_of_its_own():
+    codes = [np.arange(40.0) % 3]  # of four, the last never occurs
+    model = partial(HMM, codes, 1)
+    with pytest.raises(NoFiniteOptimum, match="give an emission_concentration, .* above 1"):
+        acv.fit(model(emissions.Categorical(4, 1.0)))
+    assert acv.fit(model(emissions.Categorical(4, 1.1))).newton_decrement < 1e-6
+    mixture = emissions.Mixture(2, emissions.Poisson(), 1.0)
+    with pytest.raises(NoFiniteOptimum, match="weight_concentration, .* above 1"):
+        mixture.check_optimum(np.zeros((1, 4)), (None, np.array([[5.0, 0.0]]), None))
+
+
 STEPS = np.random.default_rng(0).normal(size=(6, 20)) + np.repeat([0.0, 8.0], 10)
 HIGH, LAST = STEPS > 4, np.arange(6)[:, None] == 5
 BITS = np.random.default_rng(1).integers(0, 2, (6, 20))

@@ -156,14 +156,17 @@ class Simplex:
         """Whether log weights (..., n, K) may be at infinity, (...)."""
         return (self.log_p(weights)[..., self.open_to_zero] < EXTREME).any(axis=-1)
 
-    def check_optimum(self, counts: np.ndarray) -> None:
-        """Raise `NoFiniteOptimum` where an entry runs to 0, given expected counts (n, K)."""
+    def check_optimum(self, counts: np.ndarray, remedy: str) -> None:
+        """Raise `NoFiniteOptimum` where an entry runs to 0, given expected counts (n, K).
+
+        remedy: the prior that keeps it above 0
+        """
         rare = (counts < VANISHING) & self.open_to_zero
         if rare.any():
             row, column = np.argwhere(rare)[0]
             raise NoFiniteOptimum(
                 f"{rare.sum()} of the probabilities {self.shape} run to 0 under a flat prior, the "
-                f"first [{row}, {column}]: give them in `fixed`, or a concentration above 1"
+                f"first [{row}, {column}]: {remedy} above 1"
             )
 
 

@@ -229,7 +229,8 @@ class Predictions:
         hidden = hidden_states(self, params, fold_weights(self.n_sites, fold))
         unit = unit_of(self) ** 2
         expected = self.emission.expected(hidden.rows, hidden.frames, hidden.mass / unit)
-        self.chain_prior.check_optimum(hidden.counts / unit)
+        remedy = "give them in `fixed`, or a concentration"
+        self.chain_prior.check_optimum(hidden.counts / unit, remedy)
         self.emission.check_optimum(hidden.rows, expected)
 
     def _possible(self, params, sequences):

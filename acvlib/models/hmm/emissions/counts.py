@@ -200,7 +200,8 @@ class Categorical(Emission):
         return self.law(rows.shape[-2]).extreme(rows)
 
     def check_optimum(self, rows: np.ndarray, expected: Any):
-        self.law(len(rows)).check_optimum(expected)
+        remedy = "give an emission_concentration, in hmmlearn emissionprob_prior,"
+        self.law(len(rows)).check_optimum(expected, remedy)
 
     def features(self, frames: Frames):
         """A frame's own category, with how often each occurs around it."""

@@ -170,7 +170,8 @@ class Mixture(Emission):
 
     def check_optimum(self, rows: np.ndarray, expected: Any):
         _, counts, inner = expected
-        self.law(len(rows)).check_optimum(counts)
+        remedy = "give a weight_concentration, in hmmlearn weights_prior,"
+        self.law(len(rows)).check_optimum(counts, remedy)
         self.component.check_optimum(self._parts(rows)[1], inner)
 
     def start(self, frames: Frames, labels: np.ndarray, n_states: int):
