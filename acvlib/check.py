@@ -1,7 +1,8 @@
 """Which folds of a result not to trust, found by rough refits, and exact refits of these.
 
 From the params that a method gave a fold its refit is continued, until a tenth of the limit is left
-to its optimum: by quasi-Newton steps, which take two gradients where these params are near it.
+to its optimum: by quasi-Newton steps, which take two gradients where these params are near it. What
+then seems to be off by half the limit or more, and not by the limit, is refitted to the end.
 Single rows of a regression whose errors the fit's leverages bound below the limit take none.
 """
 
@@ -15,13 +16,14 @@ import numpy as np
 from .checks import one_line, warn
 from .declared import Positive, declared
 from .methods.exact import exact, refit_folds
-from .results import AResult, CVResult
+from .results import TOLERANCE, AResult, CVResult
 from .trials import FAILURES, UnconvergedFit
 from .weighting import unit_of
 
 LOOKS = 5  # steps of a fold
 DOUBT = 8.0  # times the last step is added to the error of a fold that has not converged
 NEARER = 0.1  # of the limit, to which refits are continued
+CLOSE = 0.5  # of the limit: what is within, and no nearer, is refitted to the end
 TINY = 1e-300  # beside a divisor that may be 0
 HUGE = 1e100  # what is larger counts as not finite: its square would not be
 
@@ -80,6 +82,9 @@ def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
         limits = np.array([[unit * limit], [limit]])
         rows = np.flatnonzero(finite & ~(errors <= limits).all(axis=0))
         gradients = _continue(result, rows, NEARER * limit, errors)
+        is_close = (errors[:, rows] > CLOSE * limits).any(axis=0)
+        close = rows[is_close & (errors[:, rows] <= limits).all(axis=0)]
+        gradients += _continue(result, close, TOLERANCE, errors, None)
     unreliable: Any = ~(errors <= limits).all(axis=0)
     if result.indefinite is not None:
         unreliable |= result.indefinite
@@ -88,14 +93,14 @@ def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
     return ResultCheck(unreliable, theta / unit, loss, gradients, seconds, result)
 
 
-def _continue(result, rows, tolerance, errors):
+def _continue(result, rows, tolerance, errors, looks=LOOKS):
     """Write to `errors` what refits from where the result left folds say; return the gradients."""
     if not rows.size:
         return 0
     errors[:, rows] = np.inf
     try:
         starts = result.params[rows]
-        refits = refit_folds(result.fit, result.folds[rows], tolerance, starts, LOOKS)
+        refits = refit_folds(result.fit, result.folds[rows], tolerance, starts, looks)
         result.fit.derivatives.defaults.check_refits(refits.params, result.folds[rows])
         theta, loss = _errors(result, rows, refits.params)
         left = np.where(refits.converged, 1.0, DOUBT) * refits.decrement
@@ -103,7 +108,7 @@ def _continue(result, rows, tolerance, errors):
         errors[:, rows] = theta + left, loss * (1.0 + share)
     except (np.linalg.LinAlgError, ValueError):  # of some fold: which, ever smaller parts say
         parts = np.array_split(rows, 2) if rows.size > 1 else ()
-        return sum(_continue(result, part, tolerance, errors) for part in parts)
+        return sum(_continue(result, part, tolerance, errors, looks) for part in parts)
     return refits.evaluations["gradient"]
 
 

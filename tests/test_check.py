@@ -170,3 +170,25 @@ def test_folds_of_overlapping_states_are_judged_as_their_refits_say():
     assert np.sum(far) > 20
     assert found >= 0.98 * np.sum(far)
     assert found >= 0.8 * np.sum(marked)
+
+
+def test_a_row_of_nearly_all_leverage_and_no_residual_is_not_trusted():
+    """No score tells that it alone holds the slope."""
+    x = np.array([0.2, -0.1, -2.3, 0.4, -2.1, 10.6, 0.6, 0.8])[:, None]
+    fit = acv.fit(acv.models.GLM(x, np.array([1.0, 0, 0, 1, 0, 192, 0, 4]), "poisson", penalty=0.1))
+    result = acv.newton_step(fit, acv.folds.leave_one_out(8))
+    true = fit.standard_errors_between(result.params, acv.exact(fit, result.folds).params)
+    assert true[5] > 100.0
+    assert acv.check_result(result).unreliable[5]
+
+
+def test_a_plateau_is_not_taken_for_an_optimum():
+    """A standard deviation of a state runs far, through gradients that look small."""
+    digits = "202210202265554435542334433313454435553434323322334245443444"
+    fit = acv.fit(acv.models.GaussianHMM([int(digit) - 2.0 for digit in digits], 3), rng=0)
+    result = acv.frozen_newton(fit, [[6, 20, 23, 32, 33, 46, 47, 54], [2, 24, 29, 35, 43, 49]])
+    true = fit.standard_errors_between(result.params, acv.exact(fit, result.folds).params)
+    check = acv.check_result(result)
+    assert true[0] > 10.0
+    assert check.theta_errors[0] == pytest.approx(true[0], rel=1e-3)
+    assert check.unreliable.tolist() == [True, False]

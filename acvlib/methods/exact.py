@@ -164,14 +164,15 @@ def _by_gradients(fit, folds, tolerance, starts, looks, refits):
 
 
 def _doubtful(fit, folds, evaluations):
-    """Which folds may be hollow, (n_folds,): where scores of sites say so, or are too few to say.
+    """Which folds may be hollow, (n_folds,): all where Hessians cost little, or scores are too few;
+    else those of which scores of sites say so.
 
     Of a direction the scores, dF/dparams by the sites' weights, say the sum of their squares. They
     are summed over blocks of sites that are left out together.
     """
     sites = Known.of(fit.model).numbers
     most = FEW * len(fit.params)
-    if len(sites) < most:
+    if len(sites) < most or fit.derivatives.hessians_first:
         return np.ones(len(folds), bool)
     evaluations["cross"] += 1
     first = np.full(fit.model.n_sites, len(folds))  # of the folds that omit a site

@@ -12,7 +12,7 @@ LEFT_OUT = {
     "from_jax from_torch": "JAX does not survive a fork: tests/adapters has their odd inputs",
     "folds.Fold folds.ModelFolds weighting.OfSites bootstrap.OfResamples": "check arguments",
     "weighting.keep_latents weighting.drop_latents weighting.hide_labels": "models call them",
-    "weighting.LookedBackAt": "a warning",
+    "weighting.LookedBackAt weighting.SmallObjective": "warnings",
     "weighting.unit_of weighting.weights_of": "of models that are made",
     "graph.check_width graph.collect graph.distribute": "HiddenMRF calls them",
     "graph.is_networkx graph.names_of": "tell forms of graphs",
