@@ -13,6 +13,7 @@ LEFT_OUT = {
     "folds.Fold folds.ModelFolds weighting.OfSites bootstrap.OfResamples": "check arguments",
     "weighting.keep_latents weighting.drop_latents weighting.hide_labels": "models call them",
     "weighting.LookedBackAt weighting.SmallObjective": "warnings",
+    "weighting.warn_of_size": "fit calls it",
     "weighting.unit_of weighting.weights_of": "of models that are made",
     "graph.check_width graph.collect graph.distribute": "HiddenMRF calls them",
     "graph.is_networkx graph.names_of": "tell forms of graphs",
