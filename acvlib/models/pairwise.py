@@ -115,8 +115,13 @@ class PairwiseLinear(ModelDefaults):
 
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
-        """Zeros where F is convex; else the direction in which class means differ most."""
-        return np.zeros(self.n_params) if self.convex else self._directions[0]
+        """Zeros where F is convex; else the direction in which class means differ most, or by rng
+        one in which they differ somehow.
+        """
+        if self.convex:
+            return np.zeros(self.n_params)
+        directions = self._directions
+        return directions[0] if rng is None else rng.normal(size=len(directions)) @ directions
 
     def _other_directions(self):
         """Short and long ones, in which class means differ less."""

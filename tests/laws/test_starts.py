@@ -64,6 +64,15 @@ def test_more_starts_find_nothing(name):
         assert is_lowest_or_warned(door.model(**door.data(rng)))
 
 
+@cases("starts", ["HiddenMRF", "PoissonTraffic"], "differ by their rng")
+def test_random_starts_differ(name):
+    """Or all of them agree, whatever they found."""
+    door = DOORS[name]
+    model = door.model(**door.data(np.random.default_rng(0)))
+    starts = [model.initial_params(seed) for seed in range(3)]
+    assert len(np.unique(starts, axis=0)) == 3
+
+
 @cases("starts", ["GaussianHMM", "PoissonHMM"], "of four states")
 def test_more_starts_find_nothing_in_a_rugged_likelihood(name):
     """Levels of which two are close together and one is far."""

@@ -172,8 +172,9 @@ class HiddenMRF(ModelDefaults):
 
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
-        """Return log rates at evenly spaced quantiles of the data, a tenth apart or more."""
-        return self._rates_at((np.arange(self.n_states) + 0.5) / self.n_states)
+        """Return log rates at even quantiles of the data, or random ones, a tenth apart or more."""
+        levels = (np.arange(self.n_states) + 0.5) / self.n_states
+        return self._rates_at(levels if rng is None else np.sort(rng.random(self.n_states)))
 
     def further_starts(self) -> list[np.ndarray]:
         """Quantiles that crowd at the low end, at the high one, and that reach both."""
