@@ -16,6 +16,8 @@ from ...trials import NoFiniteOptimum, separated
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
 CONSTANT = 1e-13  # spread over level, below which a column is constant but for rounding
 EXTREME = 15.0  # certainty of responses up to which nothing is separated: no slope below 3e-7
+UNSURE = 5.0  # certainty of responses up to which their slopes still pull
+PULL = 1e-6  # least eigenvalue of such rows, a site
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 
 
@@ -127,13 +129,27 @@ def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
     standard = model.columns.inward(params)
     for part in pieces(len(folds), 64):
         sure = model.family.certainty(model.predictors(standard[part]), model.responses)
-        for number in part.start + np.flatnonzero(sure.max(axis=1) > EXTREME):
-            kept = model.observed & (weights(model.n_sites, folds[number]) > 0.0)
+        alike = model.observed & (sure <= UNSURE).all(axis=0)
+        alike[folds[part].omitted.sites] = False
+        doubtful = np.flatnonzero(sure.max(axis=1) > EXTREME)
+        for number in () if not doubtful.size or _span(model, alike) else doubtful:
+            kept = model.observed & (weights(model.n_sites, folds[part.start + number]) > 0.0)
             rows = model.columns.standard[kept][:, model.columns.free], model.responses[..., kept]
-            is_sure = sure[number - part.start, kept].max() > EXTREME
+            is_sure = sure[number, kept].max() > EXTREME
+            is_sure = is_sure and not _span(model, kept & (sure[number] <= UNSURE))
+            number = part.start + number
             if is_sure and separated(*model.family.gains(*rows)):
                 where = f"without {folds.name(number)} " if len(folds[number]) else ""
                 raise NoFiniteOptimum(
                     f"{where}the {model.family.name} likelihood has no finite maximum: a linear "
                     "combination of the columns separates the responses. Pass penalty > 0"
                 )
+
+
+def _span(model, rows):
+    """Whether rows whose slopes pull span the columns without a penalty.
+
+    No direction that separates them is then left where these slopes have a sum of 0.
+    """
+    z = model.columns.standard[rows][:, model.columns.free]
+    return len(z) > 0 and np.linalg.eigvalsh(z.T @ z)[0] > PULL * model.n_sites
