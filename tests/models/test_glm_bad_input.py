@@ -5,7 +5,7 @@ import pytest
 
 import acvlib as acv
 from acvlib.models import GLM, NoFiniteOptimum
-from acvlib.trials import UnconvergedFit
+from acvlib.trials import UnconvergedFit, separated
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))
@@ -33,6 +33,40 @@ def test_a_group_of_one_class_has_no_fit_nor_a_fold_that_leaves_one(family):
     with pytest.warns(UnconvergedFit, match=f"without fold 1 the {family} likelihood"):
         refits = acv.exact(acv.fit(GLM(group, y, family)), acv.Folds([[0], [15]]))
     assert np.isfinite(refits.fold_losses).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("family", ["logistic", "probit", "poisson"])
+def test_fits_are_refused_just_where_a_linear_program_separates_their_responses(family):
+    """Which is asked only where the rows that still pull leave a direction free."""
+    refused = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 3, (20, 2)) + (0.0 if seed % 2 else rng.normal(size=(20, 2)))
+        eta = 10.0 ** rng.uniform(-0.5, 1.0) * (x - 1.0) @ rng.normal(size=2)
+        mean = np.exp(np.clip(eta - 2.0, -8.0, 2.0))
+        y = rng.poisson(mean) if family == "poisson" else rng.logistic(size=20) < eta
+        if len(np.unique(y)) == 1:
+            continue
+        model = GLM(x, 1.0 * y, family)
+        rows = model.columns.standard[:, model.columns.free]
+        refused.append(separated(*model.family.gains(rows, model.responses)))
+        try:
+            acv.fit(model)
+            assert not refused[-1]
+        except NoFiniteOptimum:
+            assert refused[-1]
+    assert 3 < sum(refused) < len(refused) - 3
+
+
+def test_no_linear_program_is_solved_where_rows_on_both_sides_pull(rng, monkeypatch):
+    x = rng.normal(size=(200, 3))
+    y = 1.0 * (4.0 * x[:, 0] + rng.normal(size=200) > 0)
+    monkeypatch.setattr("acvlib.models.glm.columns.separated", None)
+    fit = acv.fit(GLM(x, y, "probit"))
+    sure = fit.model.family.certainty(fit.model.predictors(fit.params[None]), y)
+    assert sure.max() > 50.0
+    for folds in (acv.folds.leave_one_out(200), acv.folds.k_fold(200, 5)):
+        assert acv.exact(fit, folds).diagnostics["converged"].all()
 
 
 def test_counts_that_are_all_zero_in_a_group_have_no_fit(rng):
