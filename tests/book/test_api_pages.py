@@ -1,10 +1,12 @@
-"""The library reference: each public name once, and names in text that lead to it."""
+"""The library reference: each public name once, names in text that lead to it, and docstrings."""
 
 import inspect
 import re
 from collections import Counter
 
 import api_pages
+import plain_docstrings
+import pytest
 from names_in_text import full_name
 from places import ROOT
 
@@ -55,3 +57,58 @@ def test_names_in_text_are_those_that_the_library_exports():
     assert full_name("k_fold")[0] == "acvlib.folds.k_fold"
     assert full_name("GLM")[0] == "acvlib.models.GLM"
     assert full_name("numpy") == full_name("x = 1") == []
+
+
+DOCSTRING = """Solve H x = b_i for many x_i of `rows`.
+
+Parameters
+----------
+rows : (n, D), one | two
+    or three
+damping : added to H's diagonal
+
+Raises
+------
+IndefiniteHessian
+
+Source: nobody et al. (2020)."""
+SHOWN = r"""Solve H x = b\_i for many x\_i of ``rows``.
+
+**Parameters**
+
+- ``rows`` : (n, D), one \| two
+  or three
+- ``damping`` : added to H's diagonal
+
+**Raises**
+
+- IndefiniteHessian
+
+Source: nobody et al. (2020)."""
+
+
+def test_sections_become_lists_and_nothing_else_is_markup():
+    lines = DOCSTRING.splitlines()
+    plain_docstrings.rewrite(None, "function", "f", None, None, lines)
+    assert lines == SHOWN.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (">>> from a_b import c_d\n3", ">>> from a_b import c_d\n3"),
+        (
+            "| name | it is |\n| a   b | C |beta|^2 |",
+            ".. list-table::\n   :header-rows: 1\n\n"
+            "   * - name\n     - it is\n   * - a   b\n     - C \\|beta\\|^2",
+        ),
+        (
+            "Returns\n-------\nA dict of\nmany, with `x`.",
+            "**Returns**\n\nA dict of\nmany, with ``x``.",
+        ),
+    ],
+)
+def test_examples_tables_and_sentences_stay_what_they_are(written, shown):
+    lines = written.splitlines()
+    plain_docstrings.rewrite(None, "class", "f", None, None, lines)
+    assert lines == shown.splitlines()

@@ -184,7 +184,9 @@ def test_draws_are_recorded_by_their_median_and_spread(claims):
     assert (record["baseline"], record["power"]) == (0, True)
 
 
-def test_merge_keeps_the_order_of_the_claims_and_judges_anew(claims, tmp_path):
+def test_merge_keeps_the_order_of_the_claims_judges_anew_and_leaves_out_what_is_gone(
+    claims, tmp_path
+):
     ledger.record("design", True)
     ledger.record("plain", 3, REAL)
     claims["plain"].must["quick"] = ">= 4"
@@ -192,37 +194,22 @@ def test_merge_keeps_the_order_of_the_claims_and_judges_anew(claims, tmp_path):
     found = [(record["id"], record["ok"]) for record in merged]
     assert found == [("plain", False), ("design", True)]
     assert json.loads((tmp_path / "ledger.json").read_text("utf-8")) == merged
-
-
-def test_a_record_whose_claim_is_gone_is_left_out(claims, tmp_path):
-    ledger.record("plain", 3, REAL)
-    ledger.record("design", True)
     del claims["plain"]
     assert [record["id"] for record in ledger.merge(tmp_path)] == ["design"]
     assert ledger.problems([{"id": "gone", "scale": "quick", "holds": None}], claims={}) == []
 
 
-def test_missing_and_unexplained_are_problems(claims, tmp_path):
+def test_what_is_missing_unexplained_or_weak_is_a_problem_of_the_part(claims, tmp_path):
     ledger.record("design", False)
-    missing, unexplained = ledger.problems(ledger.merge(tmp_path), claims)
-    assert missing == "plain: demo should record it, and did not"
-    assert unexplained.startswith("design: False does not meet 'is true'")
-
-
-def test_a_rule_without_baseline_or_draws_is_a_problem(claims, tmp_path):
-    ledger.record("plain", 3, REAL)
-    ledger.record("pair.left", 0.99, REAL)
+    ledger.record("pair.left", 0.1, REAL)
+    ledger.record_draws("pair.right", [0.1, 0.1, 0.1], REAL, baseline=[0.1, 0.2, 0.3])
     assert ledger.problems(ledger.merge(tmp_path), claims) == [
+        "plain: demo should record it, and did not",
+        "pair.left: 0.1 does not meet '>= 0.9', unexplained",
         "pair.left: no baseline: does doing nothing meet the rule too?",
         "pair.left: 1 draws, and not 3: one draw decides nothing",
+        "design: False does not meet 'is true', unexplained",
     ]
-
-
-def test_a_claim_of_parts_is_explained_by_them(claims, tmp_path):
-    ledger.record("plain", 3, REAL)
-    ledger.record_draws("pair.left", [0.1, 0.1, 0.1], REAL, baseline=[0.1, 0.2, 0.3])
-    (found,) = ledger.problems(ledger.merge(tmp_path), claims)
-    assert found == "pair.left: 0.1 does not meet '>= 0.9', unexplained"
 
 
 PLAIN = """
@@ -255,6 +242,7 @@ shows = "a number"
         ('[claims."nobody.x"]', r"nobody\.x: its first word is no paper"),
         ("draws = 1", r"plain: draws = 1 has no meaning"),
         ('must = { quick = ">= 3"', r"Unclosed inline table"),
+        ("parts.left = {}" + PLAIN.replace("plain", '"plain.left"'), r"left stands there twice"),
     ],
 )
 def test_claims_without_meaning_are_refused(tmp_path, line, complaint):
@@ -272,12 +260,6 @@ def test_damaged_claims_are_named(tmp_path, content, name):
     (folder / name).write_bytes(content)
     with pytest.raises(ledger.LedgerError, match=re.escape(str(folder / name))):
         claims_file.load_claims(folder)
-
-
-def test_a_part_that_is_a_claim_already_is_refused(tmp_path):
-    twice = PLAIN + "parts.left = {}\n" + PLAIN.replace("plain", '"plain.left"')
-    with pytest.raises(ledger.LedgerError, match=r"plain\.left stands there twice"):
-        claims_file.load_claims(folder_of(tmp_path, twice))
 
 
 @pytest.mark.parametrize("content", ["", "[", "3", "[3]", '[{"id": "plain"}]', "[[]]"])
