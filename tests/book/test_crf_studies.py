@@ -1,5 +1,7 @@
 """The studies of the CRF chapter, on small CRFs and on a quadratic whose constants are known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from acvbook.datasets.dodgers import simulate_dodgers
@@ -28,7 +30,7 @@ def test_batch_gradients_average_to_the_whole_one(model):
     assert np.mean(parts, axis=0) == pytest.approx(gradient / 60, abs=1e-12)
 
 
-def test_adam_keeps_every_epoch_and_comes_near_the_optimum(model):
+def test_adam_keeps_every_epoch_steps_by_its_rate_and_comes_near_the_optimum(model):
     full = acv.fit(model)
     iterates, seconds = crf_epochs.adam_epochs(
         model, np.zeros(15), 40, np.random.default_rng(2), 10, 0.02
@@ -39,23 +41,16 @@ def test_adam_keeps_every_epoch_and_comes_near_the_optimum(model):
     assert distance[-1] < 0.2 * distance[0]
     again, _ = crf_epochs.adam_epochs(model, np.zeros(15), 40, np.random.default_rng(2), 10, 0.02)
     np.testing.assert_array_equal(iterates, again)
-
-
-def test_first_adam_step_has_the_learning_rate_for_its_length(model):
-    iterates, _ = crf_epochs.adam_epochs(model, np.zeros(15), 1, np.random.default_rng(3), 60, 0.01)
+    first, _ = crf_epochs.adam_epochs(model, np.zeros(15), 1, np.random.default_rng(3), 60, 0.01)
     gradient = crf_epochs.batch_gradient(model, np.zeros(15), np.arange(60))
-    assert iterates[1] == pytest.approx(-0.01 * gradient / (abs(gradient) + 1e-8), abs=1e-15)
-
-
-class _Emissions:
-    def __init__(self, model):
-        self.scores, self.tags = {"train": model.emissions}, {"train": model.labels}
-        self.crf = np.zeros(15)
+    assert first[1] == pytest.approx(-0.01 * gradient / (abs(gradient) + 1e-8), abs=1e-15)
 
 
 def test_errors_by_draw_are_those_of_its_sentences(model):
     rng = np.random.default_rng(4)
-    study = crf_epochs.layer_study(_Emissions(model), 3, 10, 30, rng, 0.5)
+    scores, tags = {"train": model.emissions}, {"train": model.labels}
+    emissions = SimpleNamespace(scores=scores, tags=tags, crf=np.zeros(15))
+    study = crf_epochs.layer_study(emissions, 3, 10, 30, rng, 0.5)
     table = crf_epochs.by_draw(study, study.iterates[30])
     folds = study.folds[study.draws[1]]
     here, results = crf_epochs.at_iterate(model, study.iterates[30], folds)

@@ -81,9 +81,3 @@ def test_an_answer_is_true(code):
     assert "assert " in code
     assert max(map(len, code.splitlines())) <= WIDTH
     exec(compile(code, "answer", "exec"), {"__name__": "answer"})
-
-
-def test_exercises_end_the_chapter():
-    notebook = {"cells": [{"source": "# Title\n", "metadata": {}}]}
-    last = chapters.chapter(notebook, "a line", "**Exercise 1.** Why?")["cells"][-1]
-    assert last["source"] == "## Exercises\n\n**Exercise 1.** Why?"

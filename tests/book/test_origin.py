@@ -31,7 +31,13 @@ SAME = [
     ("    return", "    # two parts\n    return"),
     ("x / 2", "(x\n        / 2)"),
 ]
-OTHER = [("x / 2", "x / 3"), ("x < 0", "x <= 0"), ("ValueError", "TypeError")]
+OTHER = [
+    ("acvlib/halves.py", "x / 2", "x / 3"),
+    ("acvlib/halves.py", "x < 0", "x <= 0"),
+    ("acvlib/halves.py", "ValueError", "TypeError"),
+    ("notebook.py", "print(scale)", "print(1)"),
+    ("notebook.py", "print(scale)", "scale\n\n# %%\nscale"),  # parted
+]
 KNOWN = registry.get("dodgers").files["dodgers_counts.csv"]
 
 
@@ -73,18 +79,12 @@ def test_words_are_no_part_of_an_origin(place, old, new):
     assert origin.changes(record, place / "notebook.py") == []
 
 
-@pytest.mark.parametrize(("old", "new"), OTHER)
-def test_code_is(place, old, new):
+@pytest.mark.parametrize(("file", "old", "new"), OTHER)
+def test_code_is(place, file, old, new):
     record = run(place)
-    edit(place / "acvlib/halves.py", old, new)
-    assert origin.changes(record, place / "notebook.py") == ["acvlib.halves"]
-
-
-@pytest.mark.parametrize("new", ["print(1)", "scale\n\n# %%\nscale"], ids=["edited", "parted"])
-def test_a_notebooks_code_is(place, new):
-    record = run(place)
-    edit(place / "notebook.py", "print(scale)", new)
-    assert origin.changes(record, place / "notebook.py") == ["its code"]
+    edit(place / file, old, new)
+    changed = "its code" if file == "notebook.py" else "acvlib.halves"
+    assert origin.changes(record, place / "notebook.py") == [changed]
 
 
 def test_a_module_that_is_gone_and_a_package_of_another_version_are(place):
