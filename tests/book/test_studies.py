@@ -5,13 +5,16 @@ import pandas as pd
 import pytest
 from acvbook import datasets
 from acvbook.datasets.philadelphia import hexagons
+from acvbook.lissa import lissa
 from acvbook.studies import counting, glm_rates, mocap_fits, mocap_orders, mrf, self_check, traffic
+from acvbook.theorem1 import THIRDS, Ball, theorem1
+from autograd import grad, hessian
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from oracles.toy_models import FIRM
 
 import acvlib as acv
-from acvlib.models import GLM, EmptyState, PoissonTraffic
+from acvlib.models import FAMILIES, GLM, EmptyState, PoissonTraffic
 
 
 @pytest.mark.parametrize("law", glm_rates.LAWS)
@@ -181,3 +184,97 @@ def test_the_summary_of_a_split(rng):
     assert table.over_ar1["AR(0)", "test"] == pytest.approx(paired)
     indefinite = studied["NAR(1)"].rungs["newton_step"].indefinite.sum()
     assert table.indefinite["NAR(1)", "newton_step"] == indefinite
+
+
+def glm_of(family, n, penalty=0.0, seed=0):
+    rng = default_rng(seed)
+    x = rng.uniform(-1, 1, size=(n, 2))
+    mean = FAMILIES[family].mean(x @ np.array([0.5, -0.3]))
+    y = rng.poisson(mean) if family == "poisson" else rng.binomial(1, mean)
+    return GLM(x, y, family, penalty=penalty)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 3.0])
+@pytest.mark.parametrize("family", THIRDS)
+def test_the_bound_holds_where_it_applies_and_it_applies_to_many_data(family, penalty):
+    glm = glm_of(family, 20_000, penalty)
+    fit, folds = acv.fit(glm, tolerance=1e-10), acv.folds.leave_one_out(20_000)[:300]
+    theorem = theorem1(fit, folds)
+    jackknife = acv.infinitesimal_jackknife(fit, folds)
+    exact = acv.exact(fit, folds, tolerance=1e-10)
+    actual = np.linalg.norm(jackknife.params - exact.params, axis=1)
+    assert theorem.applies.all()
+    assert (actual <= theorem.bound).all()
+    assert (actual > 1e-6 * theorem.bound).any()  # not vacuous
+
+
+@pytest.mark.parametrize("family", THIRDS)
+def test_the_constants_are_suprema_over_the_ball(family):
+    glm, radius, rng = glm_of(family, 40), 0.4, default_rng(1)
+    fit = acv.fit(glm)
+    ball, folds = Ball(glm, fit.params, radius), acv.folds.leave_one_out(40)
+    deltas, one = ball.deltas(folds), np.ones(40)
+
+    def term(params, n):
+        return glm.objective(params, (np.arange(40) == n) * 1.0)
+
+    for _ in range(20):
+        direction = rng.normal(size=3)
+        params = fit.params + radius * rng.random() * direction / np.linalg.norm(direction)
+        inverse = np.linalg.inv(hessian(glm.objective)(params, one) / 40)
+        assert np.linalg.norm(inverse, 2) <= ball.c_op() * (1 + 1e-12)
+        change = [hessian(term)(params, n) - hessian(term)(fit.params, n) for n in range(40)]
+        lipschitz = np.linalg.norm(change) / np.sqrt(40) / np.linalg.norm(params - fit.params)
+        assert lipschitz <= ball.l_h() * (1 + 1e-12)
+        for n in range(0, 40, 8):
+            sums = abs(grad(term)(params, n)).sum(), abs(hessian(term)(params, n)).sum()
+            assert max(sums) / 40 <= deltas[n] * (1 + 1e-12)
+
+
+def test_families_without_constants_are_refused():
+    glm = GLM(np.arange(20.0)[:, None] / 20, np.arange(20.0), "gaussian")
+    with pytest.raises(ValueError, match="gaussian family has no constants"):
+        theorem1(acv.fit(glm), [[0]])
+
+
+class Dense:
+    """A matrix that is a mean of `parts`, which a sample takes some of."""
+
+    def __init__(self, parts):
+        self.parts, self.matrix = parts, np.mean(parts, axis=0)
+
+    def sampled(self, rng, size):
+        return Dense(self.parts[rng.choice(len(self.parts), size, replace=False)])
+
+    def multiply(self, vectors, rows):
+        return vectors @ self.matrix
+
+    def precondition(self, vectors, rows):
+        return vectors.copy()
+
+
+@pytest.fixture
+def products():
+    x = default_rng(0).standard_normal((200, 5))
+    return Dense(np.einsum("ni,nj->nij", x, x) + 0.3 * np.eye(5))
+
+
+def test_with_all_of_h_it_is_the_solution(products):
+    b, rng = default_rng(1).standard_normal((3, 5)), default_rng(2)
+    x, distance = lissa(products, b, rng, damping=0.2)
+    assert_allclose(x, np.linalg.solve(products.matrix + 0.2 * np.eye(5), b.T).T, rtol=1e-4)
+    assert (distance < 1e-4).all()
+
+
+def test_more_sites_in_a_sample_come_nearer(products):
+    b, settings = np.ones((1, 5)), {"scale": 30.0, "depth": 600}
+    runs = [lissa(products, b, default_rng(3), size=n, **settings) for n in (20, 200)]
+    few, all_of_them = (run[1][0] for run in runs)
+    assert all_of_them < 1e-3 < few < 0.5
+
+
+@pytest.mark.parametrize("settings", [{"depth": 2}, {"scale": 0.01, "depth": 300}])
+def test_what_has_not_converged_does_not_agree(products, settings):
+    x, (distance,) = lissa(products, np.ones((1, 5)), default_rng(0), **settings)
+    assert distance > 0.1
+    assert np.isinf(x).all() == ("scale" in settings)

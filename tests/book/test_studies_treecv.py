@@ -129,8 +129,7 @@ def test_bounds_and_ratios_made_by_hand():
     assert theorems.standard_errors(drawn) == pytest.approx(0.04 / 0.02)
 
 
-def test_least_squares_in_the_ball():
-    rng = np.random.default_rng(0)
+def test_least_squares_in_the_ball(rng):
     X = rng.normal(size=(200, 3))
     for weights in ([0.3, 0.2, -0.1], [3.0, 0.0, 4.0]):  # inside, and far outside
         y = X @ np.array(weights)
