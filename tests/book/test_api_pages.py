@@ -16,7 +16,6 @@ from acvlib.model import ModelDefaults
 
 
 def shown():
-    """Every object of the reference, as often as it is shown."""
     entries = [entry for page in api_pages.PAGES.values() for entry in page["entries"]]
     places = [place for entry in entries for place in api_pages.places_of(entry)]
     return Counter(object_of(place) for place in places)

@@ -73,8 +73,6 @@ def test_add_a_family(monkeypatch):
 
 
 class Users(Ridge, ModelDefaults):
-    """Four members, and no more."""
-
     sites = "numbers"
 
 

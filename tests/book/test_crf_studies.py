@@ -23,11 +23,14 @@ def model():
     return LinearChainCRF(emissions, [np.array(z) for z in labels], 0.5)
 
 
-def test_batch_gradients_average_to_the_whole_one(model):
+def test_batch_gradients_average_to_the_whole_one_and_loss_slopes_are_gradients(model):
     params = np.random.default_rng(1).normal(size=15)
     parts = [crf_epochs.batch_gradient(model, params, rows) for rows in np.split(np.arange(60), 6)]
     _, gradient = model.derivatives.value_and_gradient(params, np.ones(60))
     assert np.mean(parts, axis=0) == pytest.approx(gradient / 60, abs=1e-12)
+    folds, params = np.array([[1], [7]]), np.random.default_rng(6).normal(size=(2, 15))
+    exact_slopes = crf_epochs.own_slopes(model, folds)(params)
+    assert inexact.loss_slopes(model, params, folds) == pytest.approx(exact_slopes, abs=1e-8)
 
 
 def test_adam_keeps_every_epoch_steps_by_its_rate_and_comes_near_the_optimum(model):
@@ -88,12 +91,6 @@ def test_proposition_2_on_a_quadratic():
     near = inexact.proposition2(model, full, {1: full.params + 1e-9}, folds, reference)
     nearest = inexact.at_nearest(near)
     assert nearest.none_error[0] == pytest.approx(gap / near.bound_se[1, 0], rel=1e-5)
-
-
-def test_loss_slopes_are_gradients(model):
-    folds, params = np.array([[1], [7]]), np.random.default_rng(6).normal(size=(2, 15))
-    exact_slopes = crf_epochs.own_slopes(model, folds)(params)
-    assert inexact.loss_slopes(model, params, folds) == pytest.approx(exact_slopes, abs=1e-8)
 
 
 def test_a_step_with_linear_weights_is_the_frozen_one_and_by_factors_it_is_over_p(model):

@@ -47,6 +47,9 @@ def test_a_part_keeps_what_the_whole_is_of():
     assert (few.means[few.train] == genes.means[genes.train[:20]]).all()
     assert (few.means[few.test] == genes.means[genes.test[:10]]).all()
     assert few.sha256 == genes.sha256
+    text = simulated_text("x", np.random.default_rng(0), (9, 8, 7), 5.0, 0.2).head(5, 4, 3)
+    assert [len(part.words) for part in (text.train, text.valid, text.test)] == [5, 4, 3]
+    assert repr(text) == "TaggedText(x: 5/4/3 sentences, simulated)"
 
 
 @pytest.mark.parametrize("centred", [False, True])
@@ -125,7 +128,7 @@ def test_the_map_of_the_stand_in_is_as_narrow():
 
 
 @needs_real_data
-def test_real_files_are_as_described():
+def test_real_files_are_as_described_and_the_authors_numbers_those_of_the_paper():
     june = datasets.load_philadelphia()
     assert june.counts.sum() == 3578
     assert graph.eliminate(384, june.edges, 2).width == 15
@@ -141,10 +144,6 @@ def test_real_files_are_as_described():
     X, y = load_svmlight_file(str(DATA / "libsvm" / "abalone_scale.gz"), n_features=8)
     assert_allclose(abalone.scaled(), X.toarray(), atol=1e-6)
     assert_array_equal(abalone.y, y)
-
-
-@needs_real_data
-def test_the_authors_numbers_are_those_of_the_paper():
     results = datasets.load_giordano_results()
     assert results.genomics_seconds.n_params.loc[[4, 8]].unique().tolist() == [25325, 54797]
     assert results.genomics_seconds.n_folds.loc[6].tolist() == [7, 21, 35]
@@ -180,19 +179,10 @@ def test_schemes_round_trip(spans):
     assert to_iob2(iob2) == to_iob2(iob1) == tuple(iob2)
 
 
-def test_blank_lines_and_document_starts():
+def test_blank_lines_document_starts_and_merged_types():
     """Blank lines repeat, one -DOCSTART- has none behind it, and the last sentence none at all."""
     kept = datasets.read_columns(LINES)
     assert kept.words == (("-DOCSTART-",), ("Ada", "wrote"), ("-DOCSTART-",), ("Bo",))
     assert kept.tags == (("O",), ("B-PER", "O"), ("O",), ("B-PER",))
-
-
-def test_head_keeps_provenance_and_hides_text():
-    text = simulated_text("x", np.random.default_rng(0), (9, 8, 7), 5.0, 0.2).head(5, 4, 3)
-    assert [len(part.words) for part in (text.train, text.valid, text.test)] == [5, 4, 3]
-    assert repr(text) == "TaggedText(x: 5/4/3 sentences, simulated)"
-
-
-def test_merged_types():
     merged = [merge(tag) for tag in ("O", "B-person", "I-group", "B-corporation", "I-product")]
     assert merged == ["O", "B-PER", "I-ORG", "B-ORG", "I-MISC"]

@@ -40,7 +40,6 @@ def toy(monkeypatch, tmp_path):
 
 @pytest.fixture
 def served(tmp_path):
-    """A folder and the local address that serves it."""
     (tmp_path / "public").mkdir()
     handler = partial(QuietHandler, directory=tmp_path / "public")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

@@ -77,7 +77,6 @@ def test_each_chapter_has_two_with_folded_answers(name):
 
 @pytest.mark.parametrize("code", ANSWERS)
 def test_an_answer_is_true(code):
-    """It asserts what it claims, in lines that fit into the fold."""
     assert "assert " in code
     assert max(map(len, code.splitlines())) <= WIDTH
     exec(compile(code, "answer", "exec"), {"__name__": "answer"})

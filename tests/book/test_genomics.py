@@ -44,7 +44,6 @@ def fit(model):
 
 @pytest.fixture(scope="module")
 def point(model, fit):
-    """(params, weights) away from any solution."""
     rng = np.random.default_rng(3)
     params = fit.params + 0.05 * rng.standard_normal(len(fit.params))
     return params, rng.uniform(0.4, 1.2, model.n_sites)
@@ -162,7 +161,7 @@ def test_balanced_folds_take_every_combination_once_and_every_time_equally_often
             assert (np.bincount(part.ravel(), minlength=7) == size).all()
 
 
-def test_pooled_errors_and_held_out_losses_agree(run, data, replicates):
+def test_pooled_errors_are_held_out_losses_and_the_ladder_is_of_distances(run, data, replicates):
     table = genomics.error_table(run, replicates[data.test])
     for (name, size), result in run.results.items():
         pooled = np.mean([losses.mean() for losses in result.losses])
@@ -171,9 +170,6 @@ def test_pooled_errors_and_held_out_losses_agree(run, data, replicates):
     assert ((table.low < table["median"]) & (table["median"] < table.high)).all()
     errors = run.model.errors_on(replicates[data.test], run.fit.params)[:, :7]
     assert_allclose(table["square"]["test", 1], (errors**2).mean())
-
-
-def test_the_ladder_is_of_distances_from_exact(run):
     found = genomics.ladder(run)
     assert found["exact"] == 0.0
     whole = acv.theta_errors(run.results["exact", 1], run.results["ij", 1])

@@ -87,7 +87,7 @@ def test_rule(rule, value, expected):
     assert claims_file.holds(rule, value) is expected
 
 
-def test_record_has_all_keys_and_plain_values(claims, tmp_path):
+def test_record_has_all_keys_and_plain_values_and_draws_their_median_and_spread(claims, tmp_path):
     ledger.record("plain", np.float64(3.05), REAL, seconds=1.5)
     (record,) = json.loads((tmp_path / "ledger" / "demo.json").read_text("utf-8"))
     assert list(record) == ledger.KEYS
@@ -95,6 +95,9 @@ def test_record_has_all_keys_and_plain_values(claims, tmp_path):
     assert (record["data"], record["data_sha256"], record["seed"]) == ("real", REAL.sha256, 7)
     both = ledger.record("pair.left", 0.95, [REAL, STAND_IN])
     assert (both["data"], both["data_sha256"]) == ("real, partial", REAL.sha256)
+    draws = ledger.record_draws("pair.right", np.arange(11), REAL, baseline=np.zeros(11))
+    assert (draws["value"], draws["spread"], draws["draws"]) == (5, [1, 9], 11)
+    assert (draws["baseline"], draws["power"]) == (0, False)
 
 
 def test_what_is_no_claim_or_was_recorded_or_comes_before_begin_is_refused(claims, monkeypatch):
@@ -176,12 +179,6 @@ def test_nothing_is_reproduced_on_data_that_stand_in(claims, tmp_path, data):
         record = ledger.record(name, value, SimpleNamespace(provenance=data, sha256=None))
         assert (record["holds"], record["ok"]) == (True, None)
     assert ledger.merge(tmp_path)[1]["ok"] is None  # of the parent
-
-
-def test_draws_are_recorded_by_their_median_and_spread(claims):
-    record = ledger.record_draws("pair.left", np.arange(11), REAL, baseline=np.zeros(11))
-    assert (record["value"], record["spread"], record["draws"]) == (5, [1, 9], 11)
-    assert (record["baseline"], record["power"]) == (0, True)
 
 
 def test_merge_keeps_the_order_of_the_claims_judges_anew_and_leaves_out_what_is_gone(

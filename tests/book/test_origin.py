@@ -126,14 +126,11 @@ def test_this_process_knows_its_modules_packages_and_data():
     assert seen["data"] is registry.looked_for
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path):
+def test_a_file_or_run_is_delivered_whole_and_takes_the_place_of_the_one_before(tmp_path):
     whole.write(tmp_path / "a", "old")
     with pytest.raises(TypeError):
         whole.write(tmp_path / "a", 3)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
-
-
-def test_a_run_is_delivered_whole_and_takes_the_place_of_the_one_before(tmp_path):
     for number, files in enumerate((["figures/a", "figures/b"], ["figures/b"])):
         for file in files:
             whole.write(tmp_path / "staging" / file, str(number))

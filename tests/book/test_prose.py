@@ -29,11 +29,8 @@ RECORDS = {"ghosh.x": NUMBERS | VERDICT | {"seconds": None}}
         ("{given}`384` tracts", "384 tracts"),
     ],
 )
-def test_a_role_becomes_its_number(role, text):
+def test_a_role_becomes_its_number_and_a_badge_links_to_the_row_of_its_claim(role, text):
     assert prose.fill(f"R is {role}.", RECORDS, CLAIMS) == f"R is {text}."
-
-
-def test_a_badge_links_to_the_row_of_its_claim():
     badge = prose.fill("{verdict}`ghosh.x`", RECORDS, CLAIMS)
     assert 'class="verdict verdict-power" href="scoreboard.html#claim-ghosh-x"' in badge
     assert badge.endswith(">ghosh.x: reproduced</a>")
@@ -158,7 +155,7 @@ def records():
     return ledger.judged(ledger.read(PUBLISHED / "ledger.json"))
 
 
-def test_the_published_ledger_is_complete_and_each_failure_has_its_reason(records):
+def test_the_published_ledger_is_complete_and_each_figure_is_of_a_run(records):
     """What a new chapter records, or one since it was changed, comes when it is published."""
     chapters = ROOT / "notebooks"
     runs = {name: origin.run_of(name, PUBLISHED) for name in NAMES}
@@ -168,6 +165,8 @@ def test_the_published_ledger_is_complete_and_each_failure_has_its_reason(record
     current = {None, *NAMES} - changed
     late = {id for id in claims.keys() - recorded if claims[id].notebook not in current}
     assert ledger.problems(records, {n: claims[n] for n in claims.keys() - late}) == []
+    kept = {file for run in runs.values() for file in run["files"]}
+    assert kept >= {str(path.relative_to(PUBLISHED)) for path in PUBLISHED.glob("figures/*")}
 
 
 def test_no_claim_of_a_paper_fails_by_a_rule_of_ours_or_on_a_stand_in_unexplained(records):
@@ -185,12 +184,6 @@ def test_a_chapter_is_of_one_run_whose_files_are_all_there(records, name):
     assert {record["commit"] for record in records if record["notebook"] == name} <= {run["commit"]}
     assert {"day", "code", "modules", "packages", "data"} <= run.keys()
     assert all((PUBLISHED / file).is_file() for file in run["files"] if "ledger/" not in file)
-
-
-def test_each_figure_is_of_a_published_run():
-    kept = {file for name in NAMES for file in origin.run_of(name, PUBLISHED)["files"]}
-    figures = {str(path.relative_to(PUBLISHED)) for path in PUBLISHED.glob("figures/*")}
-    assert figures <= kept
 
 
 def plain(text):

@@ -79,12 +79,9 @@ def test_choices_are_the_least_entries_and_their_regret_is_paired():
     assert_allclose(chosen.loc["as_printed"].tolist(), [0.1, 0.1, 2.0, 2.0 / error, 0.0])
 
 
-def test_an_optimum_may_be_farther_away_than_the_functions():
+def test_identities_by_their_rates_and_eq_17_is_the_printed_step_with_another_normaliser():
     errors = general_identities.not_quadratic([1e-3, 1e-6], 200).error
     assert_allclose(np.log10(errors.iloc[0] / errors.iloc[1]), 2.0, rtol=0.01)
-
-
-def test_eq_17_is_the_printed_step_with_another_normaliser():
     model = general_rates.pairwise(12, np.random.default_rng(0))
     row = general_rates.errors(model, [[0, 1]])
     assert 0.0 < abs(row["eq_17"] - row["as_printed"]) < row["as_printed"]

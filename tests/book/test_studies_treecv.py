@@ -99,7 +99,7 @@ def rows():
     return Examples(X, np.where(X[:, 0] + rng.normal(size=400) > 0, 1.0, -1.0))
 
 
-def test_gap_of_a_draw_is_that_of_both_cross_validations(rows):
+def test_gap_of_a_draw_is_that_of_both_and_an_idle_learner_costs_copies_only(rows):
     subject = theorems.Subject(lambda n: learners.pegasos(4, 0.1), rows, 0.1)
     drawn = theorems.gaps(subject, 64, 8, 3, np.random.default_rng(0))
     [stream, *_] = np.random.default_rng(0).spawn(3)
@@ -115,6 +115,10 @@ def test_gap_of_a_draw_is_that_of_both_cross_validations(rows):
     assert first["nothing"] - first["treecv"] == pytest.approx(training - tree, abs=1e-12)
     assert first.se == pytest.approx(kfold(learners.pegasos(4, 0.1), sample, 8, shuffle=False).se)
     assert drawn["n"].tolist() == [64] * 3
+    learner = learners.pegasos(4, 0.1)
+    result = treecv(theorems.idle(learner, 5), rows, 16, shuffle=False)
+    assert (result.pointwise == 0).all()
+    assert (result.evaluations["updates"], result.evaluations["copies"]) == (4 * 400, 15)
 
 
 def test_bounds_and_ratios_made_by_hand():
@@ -140,10 +144,3 @@ def test_least_squares_in_the_ball(rng):
         assert best <= errors.min()
         assert best >= errors.min() * 0.9 or np.linalg.norm(weights) <= 1
     assert theorems.least_squares_in_ball(Examples(X, X @ [0.3, 0.2, -0.1])) < 1e-12
-
-
-def test_idle_learner_costs_copies_only(rows):
-    learner = learners.pegasos(4, 0.1)
-    result = treecv(theorems.idle(learner, 5), rows, 16, shuffle=False)
-    assert (result.pointwise == 0).all()
-    assert (result.evaluations["updates"], result.evaluations["copies"]) == (4 * 400, 15)
