@@ -91,15 +91,10 @@ SHOWN = r"""Solve H x = b\_i for many x\_i of ``rows``.
 Source: nobody et al. (2020)."""
 
 
-def test_sections_become_lists_and_nothing_else_is_markup():
-    lines = DOCSTRING.splitlines()
-    plain_docstrings.rewrite(None, "function", "f", None, None, lines)
-    assert lines == SHOWN.splitlines()
-
-
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
+        (DOCSTRING, SHOWN),
         (">>> from a_b import c_d\n3", ">>> from a_b import c_d\n3"),
         (
             "| name | it is |\n| a   b | C |beta|^2 |",
@@ -112,7 +107,7 @@ def test_sections_become_lists_and_nothing_else_is_markup():
         ),
     ],
 )
-def test_examples_tables_and_sentences_stay_what_they_are(written, shown):
+def test_sections_become_lists_and_examples_tables_and_sentences_stay_what_they_are(written, shown):
     lines = written.splitlines()
     plain_docstrings.rewrite(None, "class", "f", None, None, lines)
     assert lines == shown.splitlines()

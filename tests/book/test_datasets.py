@@ -128,7 +128,7 @@ def test_the_map_of_the_stand_in_is_as_narrow():
 
 
 @needs_real_data
-def test_real_files_are_as_described_and_the_authors_numbers_those_of_the_paper():
+def test_real_files_are_as_described_and_as_published():
     june = datasets.load_philadelphia()
     assert june.counts.sum() == 3578
     assert graph.eliminate(384, june.edges, 2).width == 15
@@ -151,10 +151,6 @@ def test_real_files_are_as_described_and_the_authors_numbers_those_of_the_paper(
     assert (errors.ij < errors.exact).all()
     assert (errors.test.loc[8] > errors.test.loc[7]).all()
     assert (errors.train.loc[8] < errors.train.loc[7]).all()
-
-
-@needs_real_data
-def test_stand_in_has_the_published_quartiles_and_the_correlation_of_the_rows():
     summary = pd.read_csv(registry.find("msd", "summary_full_first12.csv"), index_col=0)
     quartiles = summary.loc[["min", "25%", "50%", "75%", "max"]]
     known = {name: law.quantiles[[0, 2, 3, 4, 6]] for name, law in columns("msd").items()}

@@ -112,14 +112,11 @@ def test_data_are_those_of_this_machine_or_of_the_registry(place, sha256, here, 
         assert found == ([] if expected else ["dodgers/dodgers_counts.csv"])
 
 
-def test_a_run_says_when_it_was_and_what_changed():
+def test_a_run_says_when_it_was_what_changed_and_what_it_has_imported_and_read():
     run = {"day": "2026-11-26", "commit": "abc"}
     assert origin.in_words(run, []) == "2026-11-26, commit `abc`; current"
     assert origin.in_words(run, list("abcde")).endswith("changed since: a, b, c, 2 more")
     assert origin.in_words({}, []) == ""
-
-
-def test_this_process_knows_its_modules_packages_and_data():
     seen = origin.seen()
     assert "acvbook.origin" in seen["modules"]
     assert "numpy" in seen["packages"]

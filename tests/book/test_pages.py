@@ -27,14 +27,11 @@ def test_icons_are_drawn_without_their_font(name, path):
         finished('<span class="fa-moon"></span>', SCRIPT)
 
 
-def test_headers_say_something_and_long_names_may_break():
+def test_headers_say_something_long_names_may_break_and_an_unknown_command_ends_the_build():
     code = '<code class="literal"><span class="pre">acv.two_words()</span></code> 0.5'
     page = finished(f"<table><th></th><th>one_name</th></table>{code}", SCRIPT)
     assert "<td></td><th>one_<wbr>name</th>" in page
     assert '<span class="pre">acv.<wbr>two_<wbr>words()</span></code> 0.5' in page
-
-
-def test_a_command_without_mathml_ends_the_build():
     assert "<mfrac>" in mathml(math("", r"\frac{a}{b}"), "inline")
     with pytest.raises(ValueError, match="cannot be typeset"):
         mathml(math("", r"\unheard x"), "inline")

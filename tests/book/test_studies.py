@@ -259,14 +259,11 @@ def products():
     return Dense(np.einsum("ni,nj->nij", x, x) + 0.3 * np.eye(5))
 
 
-def test_with_all_of_h_it_is_the_solution(products):
+def test_with_all_of_h_lissa_is_the_solution_and_more_sites_come_nearer(products):
     b, rng = default_rng(1).standard_normal((3, 5)), default_rng(2)
     x, distance = lissa(products, b, rng, damping=0.2)
     assert_allclose(x, np.linalg.solve(products.matrix + 0.2 * np.eye(5), b.T).T, rtol=1e-4)
     assert (distance < 1e-4).all()
-
-
-def test_more_sites_in_a_sample_come_nearer(products):
     b, settings = np.ones((1, 5)), {"scale": 30.0, "depth": 600}
     runs = [lissa(products, b, default_rng(3), size=n, **settings) for n in (20, 200)]
     few, all_of_them = (run[1][0] for run in runs)
