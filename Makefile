@@ -50,7 +50,7 @@ test-book: $(READY)
 	$(PYTEST) tests/book tests/adapters  # torch is here
 
 test-data: $(READY)
-	$(PYTEST) $(wildcard tests/book/test_datasets_*.py) tests/book/test_stand_ins.py tests/book/test_tagged.py tests/book/test_confidential.py
+	$(PYTEST) $(wildcard tests/book/test_datasets*.py) tests/book/test_stand_ins.py tests/book/test_confidential.py
 
 lint: $(LIBRARY)
 	$(BIN)/ruff check .

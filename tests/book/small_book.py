@@ -26,7 +26,7 @@ figures = pathlib.Path(os.environ["ACVLIB_OUTPUT"], "figures")
 figures.mkdir(exist_ok=True)
 (figures / "{name}-{value}.svg").write_text("{value} " * 10_000)
 with open("executions", "a") as log:
-    print("{name}", os.getpid(), file=log)
+    print("{name}", file=log)
 time.sleep({seconds})
 """
 PAPERS = """
@@ -118,7 +118,7 @@ class SmallBook:
             text = NOTEBOOK.format(name=name, value=value, seconds=seconds)
             self.write(f"notebooks/{name}.py", text)
 
-    def start(self, target="book", *before, **variables):
+    def start(self, target="book", **variables):
         """A make in a process group of its own."""
         path = [self.root / "book", self.root / "stubs/html", self.root / "stubs/kernel"]
         kept = {key: value for key, value in os.environ.items() if not key.startswith("GITHUB")}
@@ -127,11 +127,11 @@ class SmallBook:
         kept["PYTHONPATH"] = os.pathsep.join(map(str, path))
         output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         settings = {"cwd": self.root, "env": kept | variables, "start_new_session": True}
-        return subprocess.Popen([*before, "make", target], **settings, **output)
+        return subprocess.Popen(["make", target], **settings, **output)
 
-    def make(self, target="book", *before, **variables):
+    def make(self, target="book", **variables):
         """(exit code, output) of a make that has ended."""
-        process = self.start(target, *before, **variables)
+        process = self.start(target, **variables)
         output, _ = process.communicate(timeout=60)
         return process.returncode, output
 
@@ -140,10 +140,8 @@ class SmallBook:
         return (self.root / "book/_build/html/index.html").read_text("utf-8")
 
     def executions(self):
-        """[(notebook, process id)], as they were begun."""
-        log = self.root / "executions"
-        lines = log.read_text().splitlines() if log.exists() else []
-        return [(line.split()[0], int(line.split()[1])) for line in lines]
+        """The notebooks, as they were begun."""
+        return (self.root / "executions").read_text().split()
 
 
 def wait_for(condition, seconds=20):

@@ -38,7 +38,6 @@ def found(page, held_back):
 
 
 def showing(paths, held_back):
-    """Those of the files that show a sentence."""
     return [path for path in paths if found(path.read_text("utf-8", errors="ignore"), held_back)]
 
 

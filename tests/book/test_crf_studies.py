@@ -1,5 +1,7 @@
 """The studies of the CRF chapter, on small CRFs and on a quadratic whose constants are known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from acvbook.datasets.dodgers import simulate_dodgers
@@ -21,14 +23,17 @@ def model():
     return LinearChainCRF(emissions, [np.array(z) for z in labels], 0.5)
 
 
-def test_batch_gradients_average_to_the_whole_one(model):
+def test_batch_gradients_average_to_the_whole_one_and_loss_slopes_are_gradients(model):
     params = np.random.default_rng(1).normal(size=15)
     parts = [crf_epochs.batch_gradient(model, params, rows) for rows in np.split(np.arange(60), 6)]
     _, gradient = model.derivatives.value_and_gradient(params, np.ones(60))
     assert np.mean(parts, axis=0) == pytest.approx(gradient / 60, abs=1e-12)
+    folds, params = np.array([[1], [7]]), np.random.default_rng(6).normal(size=(2, 15))
+    exact_slopes = crf_epochs.own_slopes(model, folds)(params)
+    assert inexact.loss_slopes(model, params, folds) == pytest.approx(exact_slopes, abs=1e-8)
 
 
-def test_adam_keeps_every_epoch_and_comes_near_the_optimum(model):
+def test_adam_keeps_every_epoch_steps_by_its_rate_and_comes_near_the_optimum(model):
     full = acv.fit(model)
     iterates, seconds = crf_epochs.adam_epochs(
         model, np.zeros(15), 40, np.random.default_rng(2), 10, 0.02
@@ -39,23 +44,16 @@ def test_adam_keeps_every_epoch_and_comes_near_the_optimum(model):
     assert distance[-1] < 0.2 * distance[0]
     again, _ = crf_epochs.adam_epochs(model, np.zeros(15), 40, np.random.default_rng(2), 10, 0.02)
     np.testing.assert_array_equal(iterates, again)
-
-
-def test_first_adam_step_has_the_learning_rate_for_its_length(model):
-    iterates, _ = crf_epochs.adam_epochs(model, np.zeros(15), 1, np.random.default_rng(3), 60, 0.01)
+    first, _ = crf_epochs.adam_epochs(model, np.zeros(15), 1, np.random.default_rng(3), 60, 0.01)
     gradient = crf_epochs.batch_gradient(model, np.zeros(15), np.arange(60))
-    assert iterates[1] == pytest.approx(-0.01 * gradient / (abs(gradient) + 1e-8), abs=1e-15)
-
-
-class _Emissions:
-    def __init__(self, model):
-        self.scores, self.tags = {"train": model.emissions}, {"train": model.labels}
-        self.crf = np.zeros(15)
+    assert first[1] == pytest.approx(-0.01 * gradient / (abs(gradient) + 1e-8), abs=1e-15)
 
 
 def test_errors_by_draw_are_those_of_its_sentences(model):
     rng = np.random.default_rng(4)
-    study = crf_epochs.layer_study(_Emissions(model), 3, 10, 30, rng, 0.5)
+    scores, tags = {"train": model.emissions}, {"train": model.labels}
+    emissions = SimpleNamespace(scores=scores, tags=tags, crf=np.zeros(15))
+    study = crf_epochs.layer_study(emissions, 3, 10, 30, rng, 0.5)
     table = crf_epochs.by_draw(study, study.iterates[30])
     folds = study.folds[study.draws[1]]
     here, results = crf_epochs.at_iterate(model, study.iterates[30], folds)
@@ -93,12 +91,6 @@ def test_proposition_2_on_a_quadratic():
     near = inexact.proposition2(model, full, {1: full.params + 1e-9}, folds, reference)
     nearest = inexact.at_nearest(near)
     assert nearest.none_error[0] == pytest.approx(gap / near.bound_se[1, 0], rel=1e-5)
-
-
-def test_loss_slopes_are_gradients(model):
-    folds, params = np.array([[1], [7]]), np.random.default_rng(6).normal(size=(2, 15))
-    exact_slopes = crf_epochs.own_slopes(model, folds)(params)
-    assert inexact.loss_slopes(model, params, folds) == pytest.approx(exact_slopes, abs=1e-8)
 
 
 def test_a_step_with_linear_weights_is_the_frozen_one_and_by_factors_it_is_over_p(model):

@@ -1,4 +1,4 @@
-"""Data sets: what they refuse, how they are scaled, and what is known of the real files."""
+"""Data sets: how they are read and scaled, and what is known of the real files."""
 
 import os
 import subprocess
@@ -14,6 +14,9 @@ from acvbook import datasets
 from acvbook.datasets import fetch, registry
 from acvbook.datasets.columns import columns
 from acvbook.datasets.mocap import Mocap
+from acvbook.datasets.tagged import merge, simulated_text, to_iob2
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_svmlight_file
 
@@ -44,6 +47,9 @@ def test_a_part_keeps_what_the_whole_is_of():
     assert (few.means[few.train] == genes.means[genes.train[:20]]).all()
     assert (few.means[few.test] == genes.means[genes.test[:10]]).all()
     assert few.sha256 == genes.sha256
+    text = simulated_text("x", np.random.default_rng(0), (9, 8, 7), 5.0, 0.2).head(5, 4, 3)
+    assert [len(part.words) for part in (text.train, text.valid, text.test)] == [5, 4, 3]
+    assert repr(text) == "TaggedText(x: 5/4/3 sentences, simulated)"
 
 
 @pytest.mark.parametrize("centred", [False, True])
@@ -122,7 +128,7 @@ def test_the_map_of_the_stand_in_is_as_narrow():
 
 
 @needs_real_data
-def test_real_files_are_as_described():
+def test_real_files_are_as_described_and_as_published():
     june = datasets.load_philadelphia()
     assert june.counts.sum() == 3578
     assert graph.eliminate(384, june.edges, 2).width == 15
@@ -138,10 +144,6 @@ def test_real_files_are_as_described():
     X, y = load_svmlight_file(str(DATA / "libsvm" / "abalone_scale.gz"), n_features=8)
     assert_allclose(abalone.scaled(), X.toarray(), atol=1e-6)
     assert_array_equal(abalone.y, y)
-
-
-@needs_real_data
-def test_the_authors_numbers_are_those_of_the_paper():
     results = datasets.load_giordano_results()
     assert results.genomics_seconds.n_params.loc[[4, 8]].unique().tolist() == [25325, 54797]
     assert results.genomics_seconds.n_folds.loc[6].tolist() == [7, 21, 35]
@@ -149,10 +151,6 @@ def test_the_authors_numbers_are_those_of_the_paper():
     assert (errors.ij < errors.exact).all()
     assert (errors.test.loc[8] > errors.test.loc[7]).all()
     assert (errors.train.loc[8] < errors.train.loc[7]).all()
-
-
-@needs_real_data
-def test_stand_in_has_the_published_quartiles_and_the_correlation_of_the_rows():
     summary = pd.read_csv(registry.find("msd", "summary_full_first12.csv"), index_col=0)
     quartiles = summary.loc[["min", "25%", "50%", "75%", "max"]]
     known = {name: law.quantiles[[0, 2, 3, 4, 6]] for name, law in columns("msd").items()}
@@ -160,3 +158,27 @@ def test_stand_in_has_the_published_quartiles_and_the_correlation_of_the_rows():
     tables = datasets.simulate_msd(np.random.default_rng(0), 100_000), datasets.load_msd()
     ours, theirs = (np.corrcoef(t.X[:, :12].T)[np.triu_indices(12, 1)] for t in tables)
     assert np.corrcoef(ours, theirs)[0, 1] > 0.95
+
+
+SPANS = st.lists(
+    st.tuples(st.sampled_from(["", "PER", "LOC"]), st.integers(1, 3)), min_size=1, max_size=5
+)
+LINES = ["-DOCSTART- O", "", "", "Ada NNP I-PER", "wrote VBD O", "", "-DOCSTART- O", "Bo NNP I-PER"]
+
+
+@given(SPANS)
+def test_schemes_round_trip(spans):
+    """IOB1 written independently: B- only behind an entity of the same type."""
+    iob2 = [f"{'I' if i else 'B'}-{k}" if k else "O" for k, size in spans for i in range(size)]
+    pairs = list(zip(["O", *iob2[:-1]], iob2, strict=True))
+    iob1 = [f"I{t[1:]}" if t[0] == "B" and b[1:] != t[1:] else t for b, t in pairs]
+    assert to_iob2(iob2) == to_iob2(iob1) == tuple(iob2)
+
+
+def test_blank_lines_document_starts_and_merged_types():
+    """Blank lines repeat, one -DOCSTART- has none behind it, and the last sentence none at all."""
+    kept = datasets.read_columns(LINES)
+    assert kept.words == (("-DOCSTART-",), ("Ada", "wrote"), ("-DOCSTART-",), ("Bo",))
+    assert kept.tags == (("O",), ("B-PER", "O"), ("O",), ("B-PER",))
+    merged = [merge(tag) for tag in ("O", "B-person", "I-group", "B-corporation", "I-product")]
+    assert merged == ["O", "B-PER", "I-ORG", "B-ORG", "I-MISC"]

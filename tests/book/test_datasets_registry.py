@@ -40,7 +40,6 @@ def toy(monkeypatch, tmp_path):
 
 @pytest.fixture
 def served(tmp_path):
-    """A folder and the local address that serves it."""
     (tmp_path / "public").mkdir()
     handler = partial(QuietHandler, directory=tmp_path / "public")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -55,6 +54,8 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 
 def test_registry_is_complete():
+    with pytest.raises(KeyError, match="no data set 'x'.*dodgers"):
+        registry.get("x")
     assert len(registry.data_sets()) == 10
     for data_set in registry.data_sets().values():
         said = ("title", "source", "licence", "citation", "files")
@@ -63,18 +64,10 @@ def test_registry_is_complete():
         assert set(data_set.urls) in (set(), set(data_set.files))
 
 
-def test_unknown_name_lists_the_known():
-    with pytest.raises(KeyError, match="no data set 'x'.*dodgers"):
-        registry.get("x")
-
-
-def test_missing_file_names_places_and_remedy(toy):
+def test_missing_file_names_places_and_remedy_and_a_corrupt_one_is_not_passed_over(toy):
     message = r"given.*or.*cache.*by hand from https://example\.org"
     with pytest.raises(registry.DataNotFound, match=message):
         registry.find("toy", "a.csv")
-
-
-def test_corrupt_file_is_not_passed_over_for_a_good_one(toy):
     given, cached = toy
     (given / "a.csv").write_bytes(b"altered")
     (cached / "a.csv").write_bytes(CONTENT)
@@ -84,8 +77,13 @@ def test_corrupt_file_is_not_passed_over_for_a_good_one(toy):
     assert all(part in str(raised.value) for part in (str(given / "a.csv"), *hashes, "Delete"))
 
 
-def test_fetch_verifies_each_file(toy, served, monkeypatch):
+def test_fetch_needs_a_route_and_verifies_each_file(toy, served, monkeypatch):
     public, address = served
+    with pytest.raises(registry.DataNotFound, match=r"no download; by hand .* Ask\."):
+        fetch("toy")
+    use_only(monkeypatch, urls={"a.csv": f"{address}/absent.csv"})
+    with pytest.raises(registry.DataNotFound, match=r"download failed .*404.* Ask\."):
+        fetch("toy")
     use_only(monkeypatch, urls={"a.csv": f"{address}/b.csv"})
     (public / "b.csv").write_bytes(b"altered")
     with pytest.raises(ValueError, match=r"does not match the known hash"):
@@ -94,14 +92,6 @@ def test_fetch_verifies_each_file(toy, served, monkeypatch):
     (public / "b.csv").write_bytes(CONTENT)
     folder = fetch("toy")
     assert registry.find("toy", "a.csv") == folder / "a.csv"
-
-
-def test_fetch_without_a_route_or_of_an_absent_origin_says_what_to_do(toy, served, monkeypatch):
-    with pytest.raises(registry.DataNotFound, match=r"no download; by hand .* Ask\."):
-        fetch("toy")
-    use_only(monkeypatch, urls={"a.csv": f"{served[1]}/absent.csv"})
-    with pytest.raises(registry.DataNotFound, match=r"download failed .*404.* Ask\."):
-        fetch("toy")
 
 
 def test_fetch_converts_an_archive_to_the_known_file_or_keeps_nothing(toy, served, monkeypatch):

@@ -1,13 +1,17 @@
-"""Genes clustered by their regressions: both stages, H and J against brute force."""
+"""Genes clustered by their regressions: both stages, H and J by brute force, and the studies."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import autograd.numpy as anp
 import numpy as np
+import pandas as pd
 import pytest
+from acvbook import datasets
 from acvbook.gene_clusters import GeneClusters
 from acvbook.gene_clusters.derivatives import EmptyCluster
 from acvbook.gene_clusters.regression import spline_basis
+from acvbook.studies import genomics
 from autograd import grad, jacobian
 from numpy.testing import assert_allclose
 from oracles.wrappers import ByAutograd
@@ -40,7 +44,6 @@ def fit(model):
 
 @pytest.fixture(scope="module")
 def point(model, fit):
-    """(params, weights) away from any solution."""
     rng = np.random.default_rng(3)
     params = fit.params + 0.05 * rng.standard_normal(len(fit.params))
     return params, rng.uniform(0.4, 1.2, model.n_sites)
@@ -130,3 +133,80 @@ def test_the_spline_reproduces_cubics_and_levels(df):
     for power in range(4):
         curve = np.where(early, (HOURS / 24) ** power, 0.0)
         assert_allclose(basis @ np.linalg.lstsq(basis, curve, rcond=None)[0], curve, atol=1e-10)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return datasets.simulate_genomics(np.random.default_rng(0), 60, 3)
+
+
+@pytest.fixture(scope="module")
+def replicates(data):
+    return data.replicates(np.random.default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def run(data, replicates):
+    model = genomics.clustering(replicates[data.train], data.hours, 5, 3)
+    return genomics.every_rung(model, acv.fit(model), {k: genomics.left_out(k) for k in (1, 2)})
+
+
+def test_balanced_folds_take_every_combination_once_and_every_time_equally_often():
+    for size, n_classes in ((1, 1), (2, 3), (3, 5)):
+        parts = [genomics.balanced(size, number) for number in range(n_classes)]
+        every = sorted(combinations(range(7), size))
+        assert sorted(map(tuple, np.concatenate(parts))) == every
+        assert sorted(map(tuple, genomics.left_out(size))) == every
+        for part in parts:
+            assert (np.bincount(part.ravel(), minlength=7) == size).all()
+
+
+def test_pooled_errors_are_held_out_losses_and_the_ladder_is_of_distances(run, data, replicates):
+    table = genomics.error_table(run, replicates[data.test])
+    for (name, size), result in run.results.items():
+        pooled = np.mean([losses.mean() for losses in result.losses])
+        assert_allclose(table["mean"][name, size], pooled, rtol=1e-10)
+    assert_allclose(table["mean"]["train", 1], table["mean"]["train", 2], rtol=1e-10)
+    assert ((table.low < table["median"]) & (table["median"] < table.high)).all()
+    errors = run.model.errors_on(replicates[data.test], run.fit.params)[:, :7]
+    assert_allclose(table["square"]["test", 1], (errors**2).mean())
+    found = genomics.ladder(run)
+    assert found["exact"] == 0.0
+    whole = acv.theta_errors(run.results["exact", 1], run.results["ij", 1])
+    assert found["infinitesimal_jackknife"] <= whole.max()
+    assert found["infinitesimal_jackknife"] < found["no_adjustment"]
+    assert 0.0 <= found["frozen_beats_ij"] <= 1.0 < 1.0 + found["in_refits"]
+
+
+def table_of_errors():
+    """Two rebuilds, three df, two sizes, where train falls and the others are least at 5."""
+    names = ["rebuild", "df", "left_out"]
+    index = pd.MultiIndex.from_product([[0, 1], [4, 5, 6], [1, 2]], names=names)
+    train = np.repeat([0.5, 0.4, 0.3] * 2, 2)
+    bend = np.repeat([0.2, 0.1, 0.4] * 2, 2)
+    columns = {"train": train, "ij": train + bend, "test": train + bend}
+    return pd.DataFrame(columns | {"exact": train + 1.5 * bend}, index=index)
+
+
+def test_nearness_levels_and_correlations_against_numbers_that_are_known():
+    errors = table_of_errors()
+    near = genomics.nearness(errors)
+    known = {"gap": 1.0, "none_gap": 3.0, "to_test": 0.0, "none_to_test": 1.0, "none_better": 0.0}
+    known |= dict.fromkeys(["below_exact", "better", "none_below_exact"], 1.0)
+    assert_allclose(near[[*known]].astype(float) - [*known.values()], 0.0, atol=1e-12)
+    published = errors.loc[0]
+    assert_allclose(genomics.levels(1.1 * errors, published, "ij", "ij"), 1.1)
+    assert_allclose(genomics.difference_correlations(errors, published, "exact", "ij"), 1.0)
+
+
+def test_bfgs_stops_near_the_optimum_and_newton_at_it(data, run):
+    start = run.model.initial_params(np.random.default_rng(0))
+    params, gradient = genomics.by_bfgs(run.model, start, np.ones(14))
+    n_clusters = len(run.model.split(params)[1])
+    left = run.model.residual(params, np.ones(14))
+    assert_allclose(np.linalg.norm(left[-n_clusters:]) / len(run.model.expression), gradient)
+    assert_allclose(left[:-n_clusters], 0.0, atol=1e-8)
+    model = next(genomics.rebuilt_models(data, 4, 3, 1, np.random.default_rng(2)))
+    found = genomics.with_bfgs(model, np.random.default_rng(0), genomics.left_out(1)[:2])
+    assert found["newton_gradient"] < 1e-9 < found["bfgs_gradient"]
+    assert 0 < found["newton"] < found["newton_none"]

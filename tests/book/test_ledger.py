@@ -87,7 +87,7 @@ def test_rule(rule, value, expected):
     assert claims_file.holds(rule, value) is expected
 
 
-def test_record_has_all_keys_and_plain_values(claims, tmp_path):
+def test_record_has_all_keys_and_plain_values_and_draws_their_median_and_spread(claims, tmp_path):
     ledger.record("plain", np.float64(3.05), REAL, seconds=1.5)
     (record,) = json.loads((tmp_path / "ledger" / "demo.json").read_text("utf-8"))
     assert list(record) == ledger.KEYS
@@ -95,6 +95,9 @@ def test_record_has_all_keys_and_plain_values(claims, tmp_path):
     assert (record["data"], record["data_sha256"], record["seed"]) == ("real", REAL.sha256, 7)
     both = ledger.record("pair.left", 0.95, [REAL, STAND_IN])
     assert (both["data"], both["data_sha256"]) == ("real, partial", REAL.sha256)
+    draws = ledger.record_draws("pair.right", np.arange(11), REAL, baseline=np.zeros(11))
+    assert (draws["value"], draws["spread"], draws["draws"]) == (5, [1, 9], 11)
+    assert (draws["baseline"], draws["power"]) == (0, False)
 
 
 def test_what_is_no_claim_or_was_recorded_or_comes_before_begin_is_refused(claims, monkeypatch):
@@ -124,29 +127,23 @@ def test_parent_counts_its_judged_parts(claims, tmp_path, left, right, value, da
     assert [parent[key] for key in ("value", "data", "ok", "seconds")] == [value, data, ok, 3]
 
 
-@pytest.mark.parametrize(("moves", "power"), [(0.95, True), (0.5, False)])
-def test_a_rule_of_ours_lends_power_and_never_decides(claims, tmp_path, moves, power):
-    beside = replace(claims["pair.left"], id="pair.left.moves", ours=True)
-    claims["pair.left.moves"] = beside
-    claims["pair"] = replace(claims["pair"], parts=("pair.left", "pair.left.moves"))
-    ledger.record("pair.left", 0.95, REAL, baseline=0.92)
-    ledger.record("pair.left.moves", moves, REAL, baseline=0.0)
-    parent = ledger.merge(tmp_path, claims)[0]
-    assert (parent["ok"], parent["power"]) == (True, power)
-
-
-@pytest.mark.parametrize(("baseline", "power"), [(0.5, True), (0.05, False)])
-def test_a_claim_has_power_if_most_of_its_parts_have(claims, tmp_path, baseline, power):
-    """A rule of ours elsewhere lends none."""
+@pytest.mark.parametrize(
+    ("moves", "baseline", "power"), [(0.95, 0.5, True), (0.5, 0.5, False), (0.95, 0.05, False)]
+)
+def test_a_claim_has_power_if_most_of_its_parts_have(claims, tmp_path, moves, baseline, power):
+    """A rule of ours beside a part lends it power and never decides; elsewhere it lends none."""
+    claims["pair.left.moves"] = replace(claims["pair.left"], id="pair.left.moves", ours=True)
     claims["pair.third"] = replace(claims["pair.left"], id="pair.third")
     claims["pair.ours"] = replace(claims["pair.right"], id="pair.ours", ours=True)
-    parts = ("pair.left", "pair.right", "pair.third", "pair.ours")
+    parts = ("pair.left", "pair.left.moves", "pair.right", "pair.third", "pair.ours")
     claims["pair"] = replace(claims["pair"], parts=parts)
-    ledger.record("pair.left", 0.95, REAL, baseline=0.5)
+    ledger.record("pair.left", 0.95, REAL, baseline=0.92)
+    ledger.record("pair.left.moves", moves, REAL, baseline=0.0)
     ledger.record("pair.right", 0.05, REAL, baseline=baseline)
     ledger.record("pair.third", 0.95, REAL, baseline=0.92)
     ledger.record("pair.ours", 0.05, REAL, baseline=0.5)
-    assert ledger.merge(tmp_path, claims)[0]["power"] is power
+    parent = ledger.merge(tmp_path, claims)[0]
+    assert (parent["ok"], parent["power"]) == (True, power)
 
 
 def test_other_real_data_are_called_so(claims, tmp_path):
@@ -178,13 +175,9 @@ def test_nothing_is_reproduced_on_data_that_stand_in(claims, tmp_path, data):
     assert ledger.merge(tmp_path)[1]["ok"] is None  # of the parent
 
 
-def test_draws_are_recorded_by_their_median_and_spread(claims):
-    record = ledger.record_draws("pair.left", np.arange(11), REAL, baseline=np.zeros(11))
-    assert (record["value"], record["spread"], record["draws"]) == (5, [1, 9], 11)
-    assert (record["baseline"], record["power"]) == (0, True)
-
-
-def test_merge_keeps_the_order_of_the_claims_and_judges_anew(claims, tmp_path):
+def test_merge_keeps_the_order_of_the_claims_judges_anew_and_leaves_out_what_is_gone(
+    claims, tmp_path
+):
     ledger.record("design", True)
     ledger.record("plain", 3, REAL)
     claims["plain"].must["quick"] = ">= 4"
@@ -192,37 +185,22 @@ def test_merge_keeps_the_order_of_the_claims_and_judges_anew(claims, tmp_path):
     found = [(record["id"], record["ok"]) for record in merged]
     assert found == [("plain", False), ("design", True)]
     assert json.loads((tmp_path / "ledger.json").read_text("utf-8")) == merged
-
-
-def test_a_record_whose_claim_is_gone_is_left_out(claims, tmp_path):
-    ledger.record("plain", 3, REAL)
-    ledger.record("design", True)
     del claims["plain"]
     assert [record["id"] for record in ledger.merge(tmp_path)] == ["design"]
     assert ledger.problems([{"id": "gone", "scale": "quick", "holds": None}], claims={}) == []
 
 
-def test_missing_and_unexplained_are_problems(claims, tmp_path):
+def test_what_is_missing_unexplained_or_weak_is_a_problem_of_the_part(claims, tmp_path):
     ledger.record("design", False)
-    missing, unexplained = ledger.problems(ledger.merge(tmp_path), claims)
-    assert missing == "plain: demo should record it, and did not"
-    assert unexplained.startswith("design: False does not meet 'is true'")
-
-
-def test_a_rule_without_baseline_or_draws_is_a_problem(claims, tmp_path):
-    ledger.record("plain", 3, REAL)
-    ledger.record("pair.left", 0.99, REAL)
+    ledger.record("pair.left", 0.1, REAL)
+    ledger.record_draws("pair.right", [0.1, 0.1, 0.1], REAL, baseline=[0.1, 0.2, 0.3])
     assert ledger.problems(ledger.merge(tmp_path), claims) == [
+        "plain: demo should record it, and did not",
+        "pair.left: 0.1 does not meet '>= 0.9', unexplained",
         "pair.left: no baseline: does doing nothing meet the rule too?",
         "pair.left: 1 draws, and not 3: one draw decides nothing",
+        "design: False does not meet 'is true', unexplained",
     ]
-
-
-def test_a_claim_of_parts_is_explained_by_them(claims, tmp_path):
-    ledger.record("plain", 3, REAL)
-    ledger.record_draws("pair.left", [0.1, 0.1, 0.1], REAL, baseline=[0.1, 0.2, 0.3])
-    (found,) = ledger.problems(ledger.merge(tmp_path), claims)
-    assert found == "pair.left: 0.1 does not meet '>= 0.9', unexplained"
 
 
 PLAIN = """
@@ -255,6 +233,7 @@ shows = "a number"
         ('[claims."nobody.x"]', r"nobody\.x: its first word is no paper"),
         ("draws = 1", r"plain: draws = 1 has no meaning"),
         ('must = { quick = ">= 3"', r"Unclosed inline table"),
+        ("parts.left = {}" + PLAIN.replace("plain", '"plain.left"'), r"left stands there twice"),
     ],
 )
 def test_claims_without_meaning_are_refused(tmp_path, line, complaint):
@@ -272,12 +251,6 @@ def test_damaged_claims_are_named(tmp_path, content, name):
     (folder / name).write_bytes(content)
     with pytest.raises(ledger.LedgerError, match=re.escape(str(folder / name))):
         claims_file.load_claims(folder)
-
-
-def test_a_part_that_is_a_claim_already_is_refused(tmp_path):
-    twice = PLAIN + "parts.left = {}\n" + PLAIN.replace("plain", '"plain.left"')
-    with pytest.raises(ledger.LedgerError, match=r"plain\.left stands there twice"):
-        claims_file.load_claims(folder_of(tmp_path, twice))
 
 
 @pytest.mark.parametrize("content", ["", "[", "3", "[3]", '[{"id": "plain"}]', "[[]]"])

@@ -31,7 +31,13 @@ SAME = [
     ("    return", "    # two parts\n    return"),
     ("x / 2", "(x\n        / 2)"),
 ]
-OTHER = [("x / 2", "x / 3"), ("x < 0", "x <= 0"), ("ValueError", "TypeError")]
+OTHER = [
+    ("acvlib/halves.py", "x / 2", "x / 3"),
+    ("acvlib/halves.py", "x < 0", "x <= 0"),
+    ("acvlib/halves.py", "ValueError", "TypeError"),
+    ("notebook.py", "print(scale)", "print(1)"),
+    ("notebook.py", "print(scale)", "scale\n\n# %%\nscale"),  # parted
+]
 KNOWN = registry.get("dodgers").files["dodgers_counts.csv"]
 
 
@@ -73,18 +79,12 @@ def test_words_are_no_part_of_an_origin(place, old, new):
     assert origin.changes(record, place / "notebook.py") == []
 
 
-@pytest.mark.parametrize(("old", "new"), OTHER)
-def test_code_is(place, old, new):
+@pytest.mark.parametrize(("file", "old", "new"), OTHER)
+def test_code_is(place, file, old, new):
     record = run(place)
-    edit(place / "acvlib/halves.py", old, new)
-    assert origin.changes(record, place / "notebook.py") == ["acvlib.halves"]
-
-
-@pytest.mark.parametrize("new", ["print(1)", "scale\n\n# %%\nscale"], ids=["edited", "parted"])
-def test_a_notebooks_code_is(place, new):
-    record = run(place)
-    edit(place / "notebook.py", "print(scale)", new)
-    assert origin.changes(record, place / "notebook.py") == ["its code"]
+    edit(place / file, old, new)
+    changed = "its code" if file == "notebook.py" else "acvlib.halves"
+    assert origin.changes(record, place / "notebook.py") == [changed]
 
 
 def test_a_module_that_is_gone_and_a_package_of_another_version_are(place):
@@ -112,28 +112,22 @@ def test_data_are_those_of_this_machine_or_of_the_registry(place, sha256, here, 
         assert found == ([] if expected else ["dodgers/dodgers_counts.csv"])
 
 
-def test_a_run_says_when_it_was_and_what_changed():
+def test_a_run_says_when_it_was_what_changed_and_what_it_has_imported_and_read():
     run = {"day": "2026-11-26", "commit": "abc"}
     assert origin.in_words(run, []) == "2026-11-26, commit `abc`; current"
     assert origin.in_words(run, list("abcde")).endswith("changed since: a, b, c, 2 more")
     assert origin.in_words({}, []) == ""
-
-
-def test_this_process_knows_its_modules_packages_and_data():
     seen = origin.seen()
     assert "acvbook.origin" in seen["modules"]
     assert "numpy" in seen["packages"]
     assert seen["data"] is registry.looked_for
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path):
+def test_a_file_or_run_is_delivered_whole_and_takes_the_place_of_the_one_before(tmp_path):
     whole.write(tmp_path / "a", "old")
     with pytest.raises(TypeError):
         whole.write(tmp_path / "a", 3)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
-
-
-def test_a_run_is_delivered_whole_and_takes_the_place_of_the_one_before(tmp_path):
     for number, files in enumerate((["figures/a", "figures/b"], ["figures/b"])):
         for file in files:
             whole.write(tmp_path / "staging" / file, str(number))

@@ -27,14 +27,11 @@ def test_icons_are_drawn_without_their_font(name, path):
         finished('<span class="fa-moon"></span>', SCRIPT)
 
 
-def test_headers_say_something_and_long_names_may_break():
+def test_headers_say_something_long_names_may_break_and_an_unknown_command_ends_the_build():
     code = '<code class="literal"><span class="pre">acv.two_words()</span></code> 0.5'
     page = finished(f"<table><th></th><th>one_name</th></table>{code}", SCRIPT)
     assert "<td></td><th>one_<wbr>name</th>" in page
     assert '<span class="pre">acv.<wbr>two_<wbr>words()</span></code> 0.5' in page
-
-
-def test_a_command_without_mathml_ends_the_build():
     assert "<mfrac>" in mathml(math("", r"\frac{a}{b}"), "inline")
     with pytest.raises(ValueError, match="cannot be typeset"):
         mathml(math("", r"\unheard x"), "inline")
@@ -46,7 +43,8 @@ def cell(source, *tags, kind="code", **more):
 
 
 def test_chapter_is_for_readers():
-    table = pd.DataFrame({"theta_error": [0.123456]}).to_html()
+    columns = {"theta_error": [float("nan"), float("inf")], "b": [True, False]}
+    table = pd.DataFrame(columns).to_html()
     notebook = {
         "cells": [
             cell("# Title\n\nText", kind="markdown"),
@@ -55,19 +53,15 @@ def test_chapter_is_for_readers():
             cell("draw()", "remove-output", outputs=[{"data": {"text/html": table}}]),
         ]
     }
-    title, imports, figure = chapters.chapter(notebook, "a line")["cells"]
+    cells = chapters.chapter(notebook, "a line", "**Exercise 1.** Why?")["cells"]
+    title, imports, figure, exercises = cells
     assert imports["metadata"]["tags"] == ["hide-input"]
     assert title["source"] == "# Title\n\na line\n\nText"
     assert figure["metadata"]["tags"] == ["remove-output", "hide-input"]
-    assert "parameter error (SE)" in figure["outputs"][0]["data"]["text/html"]
-
-
-def test_cells_of_a_table_are_for_readers():
-    table = pd.DataFrame({"a": [float("nan"), float("inf")], "b": [True, False]}).to_html()
-    data = {"text/html": table}
-    chapters.read_tables(data)
-    shown = re.findall("<td>(.*?)</td>", data["text/html"])
-    assert shown == ["–", "yes", "∞", "no"]
+    shown = figure["outputs"][0]["data"]["text/html"]
+    assert "parameter error (SE)" in shown
+    assert re.findall("<td>(.*?)</td>", shown) == ["–", "yes", "∞", "no"]
+    assert exercises["source"] == "## Exercises\n\n**Exercise 1.** Why?"
 
 
 def test_a_sentence_is_mended_without_a_run_unless_the_code_is_another(tmp_path, capsys):
@@ -125,13 +119,6 @@ def test_frame_says_what_is_asked_and_what_it_took(tmp_path, monkeypatch):
     assert "**Data**: real" in frame
     assert "1.5 minutes and 2 GB, quick scale" in frame
     assert "Run" not in chapters.frame("b", tmp_path, records)
-
-
-def test_each_chapter_has_a_frame_and_a_place_in_the_contents():
-    names = {path.stem for path in (ROOT / "notebooks").glob("*.py")}
-    assert set(chapters.FRAMES) == names
-    listed = re.findall(r"file: (\S+)", (ROOT / "book/_toc.yml").read_text("utf-8"))
-    assert [name for name in listed if name in names] == list(chapters.FRAMES)
 
 
 def test_chapters_that_are_not_published_are_left_out_of_the_contents(tmp_path, capsys):

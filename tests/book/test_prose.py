@@ -1,9 +1,11 @@
-"""Numbers in prose come from the ledger, and what is typed instead is found."""
+"""Numbers in prose come from the ledger; what is published is complete, and quotes the papers."""
 
 import ast
+import re
 
+import publish
 import pytest
-from acvbook import prose
+from acvbook import ledger, origin, prose
 from acvbook.claims import Claim, LedgerError, load_claims
 from places import ROOT
 
@@ -27,11 +29,8 @@ RECORDS = {"ghosh.x": NUMBERS | VERDICT | {"seconds": None}}
         ("{given}`384` tracts", "384 tracts"),
     ],
 )
-def test_a_role_becomes_its_number(role, text):
+def test_a_role_becomes_its_number_and_a_badge_links_to_the_row_of_its_claim(role, text):
     assert prose.fill(f"R is {role}.", RECORDS, CLAIMS) == f"R is {text}."
-
-
-def test_a_badge_links_to_the_row_of_its_claim():
     badge = prose.fill("{verdict}`ghosh.x`", RECORDS, CLAIMS)
     assert 'class="verdict verdict-power" href="scoreboard.html#claim-ghosh-x"' in badge
     assert badge.endswith(">ghosh.x: reproduced</a>")
@@ -132,3 +131,70 @@ def test_what_is_wrong_in_a_chapter(tmp_path):
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda p: p.stem)
 def test_prose_of_the_book(path):
     assert not list(prose.of_chapter(path.stem, prose.cells_of(path), load_claims()))
+
+
+PUBLISHED = ROOT / "book" / "published"
+NAMES = sorted(path.stem for path in PUBLISHED.glob("*.ipynb"))
+PAPERS = ROOT.parent / "shared" / "papers"
+TEXTS = {
+    "ghosh": "structured-acv-2020.txt",
+    "joulani": "treecv-2015.txt",
+    "giordano": "swiss-army-ij-2019.txt",
+    "zhu": "general-acv-2021.txt",
+}
+QUOTED = {
+    (claim.id.partition(".")[0], quoted)
+    for claim in load_claims().values()
+    for words in (claim.paper, claim.shows, claim.explanation, claim.changed)
+    for quoted in re.findall("“([^”]+)”", str(words))
+}
+
+
+@pytest.fixture(scope="module")
+def records():
+    return ledger.judged(ledger.read(PUBLISHED / "ledger.json"))
+
+
+def test_the_published_ledger_is_complete_and_each_figure_is_of_a_run(records):
+    """What a new chapter records, or one since it was changed, comes when it is published."""
+    chapters = ROOT / "notebooks"
+    runs = {name: origin.run_of(name, PUBLISHED) for name in NAMES}
+    changed = {name for name in NAMES if origin.changes(runs[name], chapters / f"{name}.py")}
+    recorded = {record["id"] for record in records}
+    claims = load_claims()
+    current = {None, *NAMES} - changed
+    late = {id for id in claims.keys() - recorded if claims[id].notebook not in current}
+    assert ledger.problems(records, {n: claims[n] for n in claims.keys() - late}) == []
+    kept = {file for run in runs.values() for file in run["files"]}
+    assert kept >= {str(path.relative_to(PUBLISHED)) for path in PUBLISHED.glob("figures/*")}
+
+
+def test_no_claim_of_a_paper_fails_by_a_rule_of_ours_or_on_a_stand_in_unexplained(records):
+    claims, failed = load_claims(), {r["id"] for r in records if r["ok"] is False}
+    fails = [claims[id] for id in failed & claims.keys() if not claims[id].is_ours]
+    causes = [{part for part in c.parts if part in failed} or {c.id} for c in fails]
+    assert causes
+    assert all(any(not claims[id].is_ours for id in own) for own in causes)
+    assert publish.stand_ins(records, claims) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_chapter_is_of_one_run_whose_files_are_all_there(records, name):
+    run = origin.run_of(name, PUBLISHED)
+    assert {record["commit"] for record in records if record["notebook"] == name} <= {run["commit"]}
+    assert {"day", "code", "modules", "packages", "data"} <= run.keys()
+    assert all((PUBLISHED / file).is_file() for file in run["files"] if "ledger/" not in file)
+
+
+def plain(text):
+    """Without the breaks of lines and words, accents of quotes, and case."""
+    text = re.sub(r"-\s+", "-", text).replace("’", "'").replace("-", "")
+    return re.sub(r"[\s*_]+", " ", text).lower()
+
+
+@pytest.mark.parametrize(("paper", "quoted"), sorted(QUOTED))
+def test_a_quotation_stands_in_its_paper(paper, quoted):
+    path = PAPERS / TEXTS[paper]
+    if not path.is_file():
+        pytest.skip("the papers' texts are not here")
+    assert plain(quoted) in plain(path.read_text("utf-8"))
