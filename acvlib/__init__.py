@@ -54,7 +54,7 @@ from .parallel import keep_kernels
 from .results import CVResult, Fit
 from .treecv import CompiledLearner, IncrementalLearner, kfold, treecv
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 keep_kernels()
 
