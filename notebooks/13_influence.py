@@ -140,18 +140,18 @@ around.replace(-1, "missing")
 #    $\nabla F = (1 - \tau) g$, then on by $\nabla F = t \sum_S e_m(\eta_m + a_m) u_m$. All along
 #    $H\delta + \sum_m D_m(a_m) u_m$ $= t \sum_S e_m(\eta_m + a_m) u_m$ $- \tau g$ with $t, \tau \in [0, 1]$. The Hessian is positive for
 #    $t < 1$: a path that stays in a bounded region goes on for all $t$, and ends in a refit without $S$.
-# 1. *One direction.* Let a region have $|\delta| \le \rho$ and $a_m$ in one interval if $m \in S$, in another if not. For any $v$,
-#    with $K_m = v^\top u_m$, the equation says $v^\top\delta \le t \sum_S K_m e_m$ $- \sum_m K_m D_m + |v| (\nu + q\rho)$. A row's $K_m D_m$
-#    is bounded by the range of $D_m$ over its interval; in $S$, where $t e_m - D_m$ is linear in $t$, by $-D_m$ and, at $t = 1$, by
-#    $e_m(\eta_m) + w_m a_m$. Or $D_m = (b_m \pm h_m) a_m^2$ and $\sum_m (|K_m| h_m - K_m b_m) a_m^2 \le \rho^2 \lambda$, $\lambda \ge 0$ above
-#    all eigenvalues of that form. So the most over all $S$ is a sum over all rows and the $k$ largest terms of those in $S$. For
-#    $v = \pm u_n$ row $n$ is not among these if it is not in $S$; otherwise it is one of them.
+# 1. *One direction.* Let a region have $|\delta| \le \rho$ and each $a_m$ in an interval. For any $v$, with $K_m = v^\top u_m$, the
+#    equation says $v^\top\delta \le t \sum_S K_m e_m$ $- \sum_m K_m D_m + |v| (\nu + q\rho)$. A row's $K_m D_m$ is bounded by the range of
+#    $D_m$ over its interval; in $S$, where $t e_m - D_m$ is linear in $t$, by $-D_m$ and, at $t = 1$, by $e_m(\eta_m) + w_m a_m$. Or
+#    $D_m = (b_m \pm h_m) a_m^2$ and $\sum_m (|K_m| h_m - K_m b_m) a_m^2 \le \rho^2 \lambda$, $\lambda \ge 0$ above all eigenvalues of that
+#    form; then a row in $S$ adds $t K_m e_m$ to it. So the most over all $S$ is a sum over all rows and the $k$ largest of what rows
+#    in $S$ can add. For $v = \pm u_n$ this gives $a_n$ a new interval, in $S$ or not.
 # 1. *Ranges.* $D_m' = w_m(\eta_m + a) - w_m(\eta_m)$ vanishes at $0$ and, for logistic losses, at $-2\eta_m$. By Taylor
 #    $D_m / a^2 = \ell_m^{(3)} / 2 + \bar\ell_m^{(4)} a / 6$ with a mean of fourth derivatives at $\eta_m + sa$, weighted by
 #    $3 (1 - s)^2$. They are at most $w_m e^{s|a|}$, the mean at most $w_m (3 + e^{|a|}) / 4$, and $1/8$ of the row's weight if
 #    losses are logistic.
-# 1. *The ball.* Multiply by $\delta$. Slopes rise by chords, $a_m w_m a_m + a_m D_m = \kappa_m a_m^2$; let $0 \le c_m \le \kappa_m$ in both
-#    intervals, and $\kappa$ be below the eigenvalues of $H - \sum_m (w_m - c_m) u_m u_m^\top$. Then
+# 1. *The ball.* Multiply by $\delta$. Slopes rise by chords, $a_m w_m a_m + a_m D_m = \kappa_m a_m^2$; let $0 \le c_m \le \kappa_m$ in the
+#    interval, and $\kappa$ be below the eigenvalues of $H - \sum_m (w_m - c_m) u_m u_m^\top$. Then
 #    $\kappa \rho^2 \le \nu\rho + \sum_S p_m$, where $p_m = t a_m e_m(\eta_m + a_m)$ $- (\kappa_m - c_m) a_m^2$ is linear in $t$: at
 #    $t = 1$ it is $a_m e_m(\eta_m) + c_m a_m^2$, largest at an end, at $t = 0$ it is at most $0$. By step 3 such a $c_m$ is $w_m$
 #    less the most that $D_m / a$ falls.
@@ -162,7 +162,7 @@ around.replace(-1, "missing")
 # 1. *The slice.* Suppose a path point has $c^\top\delta = s > 0$. Write $\delta = s c / |c|^2 + \epsilon$, so that $c^\top\epsilon = 0$ and
 #    $|\epsilon|^2 \le \rho^2 - s^2 / |c|^2$. Count $a_m = u_m^\top\epsilon$ and $D_m$ from the point $s c / |c|^2$, with gradient $G$ and
 #    Hessian $H_s$ there; let $v \approx H_s^{-1} c$. The equation reads $v^\top G = t\sum_S K_m e_m$ $- \sum_m K_m D_m$
-#    $+ (1 - \tau) v^\top g$ $- (H_s v - c)^\top\epsilon$. If the bound of step 2 on the right is less than $v^\top G$ there is no such
+#    $+ (1 - \tau) v^\top g$ $- (H_s v - c)^\top\epsilon$. If the bound of step 2 by the form is less than $v^\top G$ there is no such
 #    point, and as paths begin at $0$ none goes beyond $s$.
 # 1. *Splits.* Where no region is found, sets of one row are bounded by [certified](11_certified.ipynb) Newton steps, and refitted
 #    where these leave it open whether they do most. Then take the rows that do most, $r_1, \dots, r_m$. A larger set has none of

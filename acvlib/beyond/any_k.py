@@ -5,9 +5,8 @@ While the rows of S fade, t = 0 to 1, the optimum moves from params by delta on 
     grad F(params + delta) = t sum_S slope_n(eta_n + z_n'delta) z_n,   slope_n = loss_n'.
 
 A region that the equation maps into its inside is left by no path, and within it none reaches a
-c'delta at which the equation has no solution. Sets of which nothing is proved are split. The proof,
-in coordinates u = B z, in which the Hessian is I, is in the chapter "Which data decide a
-conclusion?"; its steps have numbers.
+c'delta at which the equation has no solution. Sets of which nothing is proved are split. Chapter
+"Which data decide a conclusion?" has the proof, by steps, in u = B z, in which the Hessian is I.
 """
 
 from contextlib import suppress
@@ -27,9 +26,7 @@ from .certify import PROVED, certify
 from .certify.regressions import Regression
 from .certify.verified import SIDES, UP, NotCertified, are_above, gamma, norms
 
-ROUNDS = 20  # maps of a region, at most
-SHRUNK = 4  # of these from the first one into itself on
-WIDEST = 4.0  # a radius, over that of the first map, at which a region is given up
+ROUNDS = 10  # maps of a region
 AT_ONCE = 2**17  # products of rows in memory together
 FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
 FAMILIES = 4000  # of sets, at most
@@ -48,66 +45,51 @@ def highest(matrix: np.ndarray) -> float:
 class Terms:
     """What bounds v'(path - point), for points of a region around params + B'delta and any v."""
 
-    def __init__(self, barrier: Any, delta: np.ndarray, boxes: np.ndarray, radius: float):
+    def __init__(self, paths: Any, delta: np.ndarray, boxes: np.ndarray, radius: float):
         """The slopes there and their sum, with rounding (step 1); then ranges (steps 2 and 3)."""
-        model, problem, tiny = barrier.fit.model, barrier.problem, barrier.tiny
-        weights, sizes, length = model.sample_weight, barrier.sizes, norms(delta)
-        eta = barrier.eta + barrier.u @ delta
+        model, problem, tiny = paths.fit.model, paths.problem, paths.tiny
+        weights, sizes, length = model.sample_weight, paths.sizes, norms(delta)
+        eta = paths.eta + paths.u @ delta
         mean = model.family.mean(eta)
         self.slope = weights * (mean - model.y)
         self.curvature = weights * model.family.curvature(eta, model.y)
-        pull = problem.ridge * (problem.at + delta @ barrier.b)
-        self.gradient = self.slope @ barrier.u + barrier.b @ pull
-        slip = 2.0 * tiny * weights * (mean + model.y) * (barrier.scores + length * sizes)
-        pull = problem.ridge * (np.abs(problem.at) + length * barrier.units)
-        self.noise = UP * (slip @ sizes + tiny * (pull @ barrier.units))
-        self.slip = slip @ sizes**2
+        pull = problem.ridge * (problem.at + delta @ paths.b)
+        self.gradient = self.slope @ paths.u + paths.b @ pull
+        (low, high), far = boxes, boxes.max(axis=0)
+        slip = 2.0 * tiny * weights * (mean + model.y) * (paths.scores + length * sizes)
+        slip *= (1.0 + far) * np.exp(far)
+        self.slips = slip  # of the slope of each row, and above that of its curvature
+        pull = problem.ridge * (np.abs(problem.at) + length * paths.units)
+        self.noise = UP * (slip @ sizes + tiny * (pull @ paths.units))
         # third derivatives, within half of the middle, and what chords lack of the curvature
         middle = self.curvature * (0.5 - mean if problem.choices else 0.5)
-        low, high = np.maximum(boxes[:2], boxes[2:])
-        far = np.maximum(low, high)
-        slip *= (1.0 + far) * np.exp(far)
-        self.slips = slip  # of the slope of each row
-        third = self.curvature * (3.0 + np.exp(far)) / 4.0
-        third = np.minimum(third, weights / 8.0) if problem.choices else third
-        half = far * third / 6.0 + slip
+        fourth = weights / 8.0 if problem.choices else np.inf
+        fourth = np.minimum(self.curvature * (3.0 + np.exp(far)) / 4.0, fourth)
+        half = far * fourth / 6.0 + slip
         self.lost = np.maximum(low * (half + middle), high * (half - middle))
         self.forms = np.array([half - middle, half + middle])
-        # above -D(a) and D(a) = slope(eta + a) - slope(eta) - curvature a, out of a set and in it
-        low, high = -boxes[::2], boxes[1::2]
-        turns = np.clip(-2.0 * eta, low, high) if problem.choices else 0.0 * low
-        moves = np.array([low, high, turns, 0.0 * low])
+        # above -D(a) and D(a) = slope(eta + a) - slope(eta) - curvature a, and more in a set
+        moves = np.array([-low, high, np.clip(-2.0 * eta, -low, high), 0.0 * low])
         rests = weights * (model.family.mean(eta + moves) - mean) - self.curvature * moves
-        self.rests, within = np.array([-rests.min(axis=0), rests.max(axis=0)]).swapaxes(0, 1) + slip
-        ends = self.curvature * boxes[:1:-1] - SIDES * self.slope + slip
-        self.apart = barrier.free * np.maximum(ends, within)
-        self.together = barrier.free * np.maximum(ends + within[::-1], 0.0)
+        self.rests = np.array([-rests.min(axis=0), rests.max(axis=0)]) + slip
+        ends = self.curvature * boxes[::-1] - SIDES * self.slope + slip
+        self.apart = paths.free * np.maximum(ends - self.rests, 0.0)
+        self.together = paths.free * np.maximum(ends + self.rests[::-1], 0.0)
         doubts = sizes @ (self.apart + self.together + self.rests).max(axis=0)
         doubts += radius**2 * (sizes**3 @ self.forms.max(axis=0))
-        self.doubt = tiny * doubts + barrier.off * radius + self.noise
-
-    def sums(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(above what all rows add (m,), of each in a set (m, n)), for v'u = up - down (m, n)."""
-        return up @ self.rests[0] + down @ self.rests[1], up * self.apart[0] + down * self.apart[1]
-
-    def in_ball(self, up: np.ndarray, down: np.ndarray, rows: np.ndarray, square: float) -> tuple:
-        """The same of one v, where all rests together are a form of a vector with that square."""
-        form = up * self.forms[0] + down * self.forms[1]
-        most = square * highest((rows.T * form) @ rows)
-        return most, up * self.together[0] + down * self.together[1]
+        self.doubt = tiny * doubts + paths.off * radius + self.noise
 
 
-class Barrier:
-    """What holds of the paths of all sets of at most k of some rows, the others being kept.
+class Conclusion:
+    """What the sets of at most k of some rows add to slope'params of a fit, the others being kept.
 
-    boxes (4, n): how far scores fall and rise of rows out of a set, then of those in it; radius: of
-    delta, inf where nothing is proved.
+    boxes (2, n): how far scores fall and rise on paths; radius: of delta; inf: nothing is proved.
     """
 
-    def __init__(self, fit: Any, rows: np.ndarray, k: int):
+    def __init__(self, fit: Any, slope: np.ndarray, rows: np.ndarray, k: int):
         self.fit, self.free, self.k = fit, rows, min(k, int(rows.sum()))
         self.problem = problem = Regression(fit)
-        (n, dim), whole = problem.z.shape, problem.whole
+        (n, dim), whole, columns = problem.z.shape, problem.whole, fit.model.columns
         self.tiny = 8.0 * gamma(n + 4 * dim)
         self.sizes, self.units = problem.bent, whole.units
         self.b = np.linalg.cholesky(whole.inverse).T
@@ -116,93 +98,73 @@ class Barrier:
         self.lengths = UP * (norms(self.u) + self.tiny * self.sizes)
         self.eta = problem.z @ problem.at
         self.scores = 2.0 + np.abs(problem.z) @ np.abs(problem.at)
-        self.boxes, self.radius = np.full((4, n), np.inf), np.inf
-        self.start = Terms(self, np.zeros(dim), np.zeros((4, n)), 0.0)
+        self.boxes, self.radius = np.full((2, n), np.inf), np.inf
+        self.start = Terms(self, np.zeros(dim), np.zeros((2, n)), 0.0)
         self.noise = UP * (norms(self.start.gradient) + self.start.noise)
+        standard = columns.standard_gradient(slope)
+        self.slope, self.c = slope, self.b @ standard
+        self.blur = 2.0 * self.tiny * (np.abs(slope) @ np.abs(columns.inverse) @ whole.units)
+        self.length = whole.dual(standard[None])[0] + self.blur
 
     def largest(self, values: np.ndarray):
-        """The k largest of each row, of which the least comes first."""
+        """The sum of the k largest values of each row."""
         least = values.shape[-1] - self.k
-        return np.partition(values, least)[..., least:]
+        return np.partition(values, least)[..., least:].sum(axis=-1)
 
     def settle(self) -> None:
-        """Look for boxes (4, n) and a radius that no path of two rows or more leaves (step 5)."""
-        region = np.zeros(4 * len(self.u) + 1)
-        slack = np.append(np.tile(2e-3 * self.lengths, 4), 4e-3)
-        inside, first = 0, np.inf
+        """Look for boxes (2, n) and a radius that no path of two rows or more leaves (step 5)."""
+        region = np.zeros(2 * len(self.u) + 1)
+        slack = np.append(np.tile(2e-3 * self.lengths, 2), 4e-3) + 1e-12
         for _ in range(ROUNDS if self.k > 1 else 0):
-            image = self._map(region[:-1].reshape(4, -1), region[-1])
-            first = min(first, image[-1])
-            if inside == SHRUNK or not image[-1] <= WIDEST * first < np.inf:
-                break
-            if inside or (image < region).all():
-                inside += 1
+            image = self._map(region[:-1].reshape(2, -1), region[-1])
+            if self.radius < np.inf or (image < region).all():
                 region = np.minimum(image, region)
-                self.boxes, self.radius = region[:-1].reshape(4, -1), region[-1]
+                self.boxes, self.radius = region[:-1].reshape(2, -1), region[-1]
             else:
-                region = region + 1.3 * np.maximum(image - region, 0.0)
-                region += slack * region[-1] + 1e-12
+                region = region + 1.3 * np.maximum(image - region, 0.0) + slack * image[-1]
 
     def _map(self, boxes, radius):
         """What the equation says of the points of a region: boxes, then a radius (steps 2 to 4)."""
         terms = Terms(self, np.zeros(len(self.b)), boxes, radius)
         moves = np.empty_like(boxes)
         for rows in pieces(len(self.u), 1 + AT_ONCE // len(self.u)):
-            products = self.u[rows] @ self.u.T
-            sides = np.maximum(SIDES[..., None] * products, 0.0)
-            total, each = terms.sums(sides, sides[::-1])
-            itself = ..., np.arange(len(products)), np.arange(len(self.u))[rows]
-            mine = each[itself]
-            each[itself] = 0.0
-            most = self.largest(each)
-            moves[:2, rows] = total + most.sum(axis=-1)
-            moves[2:, rows] = moves[:2, rows] + mine - most[..., 0]
+            up = np.maximum(SIDES[..., None] * (self.u[rows] @ self.u.T), 0.0)
+            most = self.largest(up * terms.apart[0] + up[::-1] * terms.apart[1])
+            moves[:, rows] = up @ terms.rests[0] + up[::-1] @ terms.rests[1] + most
         noise = self.noise + terms.noise
         slack = self.lengths * (terms.doubt + noise) + self.tiny * radius * self.sizes
         moves = UP * (moves + slack)
-        moves[2:] *= self.free
         chords = np.maximum(terms.curvature - terms.lost, 0.0)
-        gains = moves[2:] * SIDES * terms.slope + chords * moves[2:] ** 2
-        gain = UP * self.largest(self.free * np.maximum(gains.max(axis=0), 0.0)).sum()
+        gains = moves * SIDES * terms.slope + chords * moves**2
+        gain = UP * self.largest(self.free * np.maximum(gains.max(axis=0), 0.0))
         share = 1.0 - highest((self.u.T * (terms.curvature - chords)) @ self.u) - self.off
-        share -= 2.0 * terms.slip + self.tiny * (terms.curvature @ self.sizes**2)
+        share -= (2.0 * terms.slips + self.tiny * terms.curvature) @ self.sizes**2
         root = np.sqrt(noise**2 + 4.0 * share * gain)
         radius = UP * (noise + root) / (2.0 * share) if share > 0.0 else np.inf
         return np.append(np.minimum(moves, self.lengths * radius), radius)
 
-    def excludes(self, c: np.ndarray, level: float) -> bool:
-        """Whether no path has c'delta = level > 0, of standard params (step 6)."""
-        c = self.b @ c
-        square = c @ c
+    def excludes(self, level: float) -> bool:
+        """Whether no path has c'delta = level > 0 (step 6)."""
+        c, square = self.c, self.c @ self.c
         delta = level / square * c
         left = UP * np.sqrt(max(self.radius**2 * UP - level**2 / square / UP, 0.0))
         rows = self.u - np.outer(self.u @ c, c / square)
         slack = self.tiny * self.sizes * (norms(delta) + self.radius)
-        boxes = self.boxes - np.tile(SIDES, (2, 1)) * (self.u @ delta) + slack
+        boxes = self.boxes - SIDES * (self.u @ delta) + slack
         terms = Terms(self, delta, np.clip(boxes, 0.0, UP * norms(rows) * left + slack), left)
         change = terms.curvature - self.start.curvature
         hessian = (self.u.T * change) @ self.u + np.eye(len(c))
-        doubt = self.tiny * (np.abs(change) @ self.sizes**2 + 1.0)
-        doubt += terms.slip + self.start.slip + self.off
+        doubt = self.tiny * np.abs(change) + terms.slips + self.start.slips
+        doubt = doubt @ self.sizes**2 + self.tiny + self.off
         v = np.linalg.solve(hessian, c)
         long = UP * norms(v)
         lost = (norms(hessian @ v - c) + doubt * long) * left + self.tiny * norms(c) * norms(delta)
         lost += long * (terms.doubt + self.noise + self.tiny * norms(terms.gradient))
-        parts = np.maximum(self.u @ v, 0.0), np.maximum(-self.u @ v, 0.0)
-        sums = terms.sums(*parts), terms.in_ball(*parts, rows, left**2)
-        most = min(total + self.largest(each).sum() for total, each in sums)
+        up, down = np.maximum([self.u @ v, -self.u @ v], 0.0)
+        most = self.largest(up * terms.together[0] + down * terms.together[1])
+        form = up * terms.forms[0] + down * terms.forms[1]
+        most += left**2 * highest((rows.T * form) @ rows)
         return UP * (most + lost) < v @ terms.gradient
-
-
-class Conclusion(Barrier):
-    """What the sets of at most k of some rows add to slope'params of a fit."""
-
-    def __init__(self, fit: Any, slope: np.ndarray, rows: np.ndarray, k: int):
-        super().__init__(fit, rows, k)
-        columns, whole = fit.model.columns, self.problem.whole
-        self.slope, self.c = slope, columns.standard_gradient(slope)
-        self.blur = 2.0 * self.tiny * (np.abs(slope) @ np.abs(columns.inverse) @ whole.units)
-        self.length = whole.dual(self.c[None])[0] + self.blur
 
     def above(self, start: np.ndarray, params: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """Above slope'(params - start) within so many standard errors of params (n, D)."""
@@ -216,10 +178,10 @@ class Conclusion(Barrier):
         ahead += self.blur * self.radius
         high = self.length * self.radius
         low = min(max(most - ahead, 1e-6 * high), high)
-        high = low if self.excludes(self.c, low) else high
+        high = low if self.excludes(low) else high
         while high - low > 4e-4 * low:
             middle = np.sqrt(low * high)
-            low, high = (low, middle) if self.excludes(self.c, middle) else (middle, high)
+            low, high = (low, middle) if self.excludes(middle) else (middle, high)
         return float(UP * (ahead + high))
 
     def singles(self, start: np.ndarray, most: float) -> tuple:
@@ -227,24 +189,23 @@ class Conclusion(Barrier):
         folds = leave_one_out(len(self.free), self.free)
         steps = certify(newton_step(self.fit, folds))
         tops = self.above(start, steps.result.params, steps.theta_errors)
-        doubtful = np.flatnonzero(~(tops <= most))
-        if not doubtful.size:
+        folds = folds[np.flatnonzero(~(tops <= most))]
+        if not len(folds):
             return most, None, -np.inf
-        refits = certify(exact(self.fit, folds[doubtful]), complete=True, sharp=True)
+        refits = certify(exact(self.fit, folds), complete=True, sharp=True)
         ends = (refits.result.params - start) @ self.slope
         tops = self.above(start, refits.result.params, refits.theta_errors)
-        return max(most, tops.max()), folds[doubtful[np.argmax(ends)]], ends.max()
+        return max(most, tops.max()), folds[np.argmax(ends)], ends.max()
 
     def split(self, count: int) -> list:
         """The sets without the most dangerous rows, and those with each first one (step 7)."""
         rows, weights = self.free.copy(), self.fit.model.sample_weight
-        bent = np.minimum(self.start.curvature * self.lengths**2, 0.95)
-        danger = rows * (self.start.slope * self.lengths) ** 2 / (1.0 - bent)
+        danger = rows * np.abs(self.start.slope) * self.lengths
         families = []
         for row in np.argsort(-danger)[: min(count, rows.sum())]:
             rows[row] = False
-            others = replace(self.fit.model, sample_weight=weights * (np.arange(len(rows)) != row))
-            without = fit_model(others, self.fit.params)
+            kept = weights * (np.arange(len(rows)) != row)
+            without = fit_model(replace(self.fit.model, sample_weight=kept), self.fit.params)
             families.append(Conclusion(without, self.slope, rows.copy(), self.k - 1))
         families.append(Conclusion(self.fit, self.slope, rows, self.k))
         return [(family, 2 * count) for family in families if family.k]

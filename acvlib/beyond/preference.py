@@ -80,26 +80,24 @@ def _terms(fit, k, sign):
     pull = sign * model.standard_ridge(0.0) * model.columns.inward(fit.params)
     paths = Conclusion(fit, model.columns.gradient(pull), model.observed, k + 1)
     paths.settle()
-    kept, dropped = paths.eta + SIDES * paths.boxes[:2], paths.eta + SIDES * paths.boxes[2:]
-    far, start = paths.boxes.max(axis=0), paths.start
+    ends, far, start = paths.eta + SIDES * paths.boxes, paths.boxes.max(axis=0), paths.start
     slip = start.slips
     grown = slip * (1.0 + far) * np.exp(far)
-    low, high = weights * (family.mean(kept) - y) + SIDES * grown
+    low, high = weights * (family.mean(ends) - y) + SIDES * grown
     steep = np.maximum(np.maximum(-low, high), 0.0)
-    steepest = np.abs(weights * (family.mean(dropped) - y)).max(axis=0) + grown
     flattest = np.maximum(np.maximum(low, -high), 0.0)
-    curvatures = weights * family.curvature(np.array([*kept, np.clip(0.0, *kept)]), y)
+    curvatures = weights * family.curvature(np.array([*ends, np.clip(0.0, *ends)]), y)
     least = np.maximum(curvatures.min(axis=0) - grown, 0.0)
     most = curvatures.max(axis=0) + grown
     off = paths.off + 2.0 * grown @ paths.sizes**2
     off += paths.tiny * (2.0 * most @ paths.sizes**2 + 1.0)
-    share = 1.0 - off - UP * paths.largest(least * paths.lengths**2).sum()
+    share = 1.0 - off - UP * paths.largest(least * paths.lengths**2)
     share -= highest((paths.u.T * (start.curvature - least)) @ paths.u)
     top = UP * (1.0 + off + highest((paths.u.T * (most - start.curvature)) @ paths.u))
     short = np.maximum(norms(paths.u) - paths.tiny * paths.sizes, 0.0)
     sure = (2.0 - UP) * (flattest * short) ** 2 / top
-    optimism = UP * steep * steepest * paths.lengths**2 / share if share > 0.0 else np.inf
-    tangent = (SIDES * start.slope * paths.boxes[2:]).max(axis=0) + slip * far
+    optimism = UP * (steep * paths.lengths) ** 2 / share if share > 0.0 else np.inf
+    tangent = (SIDES * start.slope * paths.boxes).max(axis=0) + slip * far
     ridge = max(paths.bound(fit.params, 0.0), 0.0)
     ridge += (paths.noise + start.noise) * paths.radius
     rows = leave_one_out(len(y), model.observed)

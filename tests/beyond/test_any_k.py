@@ -84,7 +84,7 @@ def test_bound_is_close_and_splits_close_what_is_open():
     fit, _ = drawn(0, "logistic", 600, 3, 0)
     found = acv.most_influential(fit, lambda p: p[0], 5, "greedy", certify=True)
     assert found.exact <= found.bound <= 1.05 * found.exact
-    fit, c = drawn(2, "logistic", 14, 2, 0, 0.3)
+    fit, c = drawn(2, "logistic", 14, 2, 0, 0.2)
     sets = list(combinations(range(14), 2))
     best = largest_effect(fit, c, sets)
     assert not np.isfinite(of_region(fit, c, 2, best))

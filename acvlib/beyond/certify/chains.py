@@ -29,8 +29,8 @@ class Chain:
         self.lengths = model.tokens.lengths
         self.steepest = k + 6.0 + max(np.abs(scores).max() for scores in model.emissions)
         _, gradient = self.fit.derivatives.value_and_gradient(self.at, np.ones(model.n_sites))
-        hessian, terms, error = self.with_errors(fit.hessian.matrix, self.at, gradient)
-        self.whole = Metric(hessian, terms, error, self.ridge)
+        hessian = self.with_errors(fit.hessian.matrix, self.at, gradient)
+        self.whole = Metric(*hessian, self.ridge)
         inverse = self.whole.inverse
         variance = inverse.diagonal()
         squares = variance[:, None] + variance - 2.0 * inverse + 8.0 * UNIT * variance.max()

@@ -35,9 +35,7 @@ class Regression:
         self.point = Point(model, fit.params)
         self.at = self.point.standard
         self.tall = UP * norms(self.z)
-        self.matrix = self.with_errors(fit.hessian.matrix, self.at)
-        hessian, terms, error = self.matrix
-        self.whole = Metric(hessian, terms, error, self.ridge)
+        self.whole = Metric(*self.with_errors(fit.hessian.matrix, self.at), self.ridge)
         self.bent = np.abs(self.z) @ self.whole.units.reshape(self.q, dim).sum(axis=0)
         self.found = np.full((n, self.q, self.q), np.nan)  # leverages, of rows that were met
 
@@ -86,9 +84,8 @@ class Regression:
     def _noise(self, points, eta):
         """How long errors of gradients are: of scores, as exp(x) - 1 is convex, and of sums."""
         sizes = self._sizes(eta)
-        bends = 0.5 * self.model.sample_weight if self.choices else sizes
         heights = np.sqrt(np.einsum("nii->n", self.leverages))  # |z u| for |u| = 1; `bent` is above
-        noise = np.expm1(self._doubt(points)) / self.tall.max() * (bends @ (self.tall * heights))
+        noise = np.expm1(self._doubt(points)) / self.tall.max() * (sizes @ (self.tall * heights))
         noise += self.sums * (sizes @ self.bent)
         noise += self.sums * (np.abs(self.ridge * points) @ self.whole.units)
         return 2.0 * UP * noise
@@ -105,7 +102,7 @@ class Regression:
         curvature = self.point.curvature
         if folds.sizes.max() > 1:
             taken = (gram(self.z[fold], curvature[fold]) for fold in folds)
-            return np.array([self.whole.share(self.matrix[0] - each) for each in taken])
+            return np.array([self.whole.share(self.whole.matrix - each) for each in taken])
         taken = np.einsum("nij,nji->n", curvature, self.leverages)
         doubts = self.bent**2 * (gamma(8 * self.q) + self.whole.error)
         taken += self._sizes(self.point.eta) * doubts / (1.0 - self.whole.doubt)
@@ -130,8 +127,7 @@ class Regression:
         its curvature changes by exp(R |v|) at most: what r lacks is (exp(x) - 1 - x) |v| / x long,
         x = R |v|. In lengths, r is H^-1 r = v + H^-1 g - H^-1 z l.
         """
-        whole = self.whole
-        point = self.point
+        whole, point = self.whole, self.point
         sites = folds.omitted.sites
         gradient = self._gradients(point.slope, self.at)
         step = whole.inverse @ gradient
@@ -154,15 +150,11 @@ class Regression:
         push = whole.dual(gradient[None]) + noise + UP * np.sqrt(pulls)
         # what rounding adds: to l; to H^-1, and sums by it; to steps
         bent, lengths = self.bent[sites], norms(ways)
-        slips = self._sizes(point.eta)[sites] * (1.0 + 2.0 * self.tall[sites] * far)
-        slips += lengths
+        slips = lengths + self._sizes(point.eta)[sites] * (1.0 + 2.0 * self.tall[sites] * far)
         ends = whole.units @ np.abs(gradient) + self.q * bent * lengths
         ends *= gamma(2 * len(self.at)) * (whole.sides @ whole.units)
-        left += whole.error * bent * slips
-        left += whole.doubt * push
-        left += ends
-        left += 2.0 * noise
-        left += 8.0 * UNIT * norms(whole.sides) * far
+        left += whole.error * bent * slips + whole.doubt * push + ends
+        left += 2.0 * noise + 8.0 * UNIT * norms(whole.sides) * far
         drifts = UP * self.rate * (left + push)
         rest = np.expm1(drifts) - drifts + 1e-15 * drifts
         return UP * (left + rest / self.rate), drifts
