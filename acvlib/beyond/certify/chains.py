@@ -57,7 +57,9 @@ class Chain:
         """Above sums of expected features, of those of the labels and the ridge's pull."""
         return 2.0 * (self.counts + np.abs(gradients) + self.ridge * np.abs(points))
 
-    def with_errors(self, matrix: np.ndarray, point: np.ndarray, gradient: np.ndarray) -> tuple:
+    def with_errors(
+        self, matrix: np.ndarray, point: np.ndarray, gradient: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """As `Metric` takes it: E[S_i S_j] <= (T + 1) sqrt(E[S_i] E[S_j]), with errors as T^2."""
         terms = 2.0 * (self.lengths.max() + 1) * self._terms(point, gradient)
         return matrix, self.ridge + terms, 4.0 * self._error(point)

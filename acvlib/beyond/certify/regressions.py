@@ -90,7 +90,9 @@ class Regression:
         noise += self.sums * (np.abs(self.ridge * points) @ self.whole.units)
         return 2.0 * UP * noise
 
-    def with_errors(self, matrix: np.ndarray, point: np.ndarray, gradient: Any = None) -> tuple:
+    def with_errors(
+        self, matrix: np.ndarray, point: np.ndarray, gradient: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """As `Metric` takes it: (H, terms, error)."""
         terms = matrix.diagonal()
         if self.q > 1:
