@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from oracles.toy_models import OfFunctions
 
 import acvlib as acv
 from acvlib import adapters
@@ -24,20 +25,13 @@ def losses(xp, params, sites=slice(None)):
     return xp.log1p(xp.exp(margin)) + 0.1 * xp.tanh(margin)  # no convex function, no GLM
 
 
-class ByAutograd:
-    n_sites = N
-
-    def objective(self, params, weights):
-        return anp.sum(weights**2 * losses(anp, params)) + anp.sum(params**2) / 2
-
-    def heldout_loss(self, params, fold):
-        return losses(anp, params, fold)
-
-    def initial_params(self, rng):
-        return np.array([0.3, -0.2, 0.1])
-
-
-START = ByAutograd().initial_params(None)
+START = np.array([0.3, -0.2, 0.1])
+BY_AUTOGRAD = OfFunctions(
+    N,
+    lambda params, weights: anp.sum(weights**2 * losses(anp, params)) + anp.sum(params**2) / 2,
+    partial(losses, anp),
+    START,
+)
 
 
 @pytest.fixture(scope="module", params=["jax", "torch"])
@@ -70,14 +64,14 @@ def close(ours, theirs, tolerance=1e-10):
 
 
 def test_derivatives_equal_those_of_autograd(model):
-    ours, plain = model.derivatives, acv.derivatives_of(ByAutograd())
+    ours, plain = model.derivatives, acv.derivatives_of(BY_AUTOGRAD)
     for weights in (ONES, RNG.uniform(0.2, 1.5, N), acv.folds.weights(N, [0, 7])):
         value, gradient = ours.value_and_gradient(START, weights)
         close(value, plain.value_and_gradient(START, weights)[0])
         close(gradient, plain.value_and_gradient(START, weights)[1])
         close(ours.hessian(START, weights), plain.hessian(START, weights))
         close(ours.cross_matrix(START, weights), plain.cross_matrix(START, weights))
-    assert model.objective(START, ONES) == pytest.approx(ByAutograd().objective(START, ONES))
+    assert model.objective(START, ONES) == pytest.approx(BY_AUTOGRAD.objective(START, ONES))
 
 
 FOLDS = {
@@ -91,7 +85,7 @@ FOLDS = {
 @pytest.mark.parametrize("kind", FOLDS)
 def test_folds_equal_those_of_autograd(model, kind):
     folds = FOLDS[kind]
-    ours, plain = model.derivatives, acv.derivatives_of(ByAutograd())
+    ours, plain = model.derivatives, acv.derivatives_of(BY_AUTOGRAD)
     apart = START + 0.1 * RNG.standard_normal((len(folds), D))
     close(ours.cross(START, folds), plain.cross(START, folds))
     for params in (START, apart):

@@ -80,6 +80,14 @@ def fitted(model: Any, fold: Any, weight: Any = 1.0, method: Callable = acv.exac
     return fit, method(fit, folds_of(fold, weight), **settings)
 
 
+def compared_by(door: str, candidates: dict, folds: acv.Folds, **settings: Any) -> Any:
+    """The table of `choose`, or of `compare_models` of exact refits."""
+    if door == "choose":
+        return acv.choose(candidates, folds, "exact", **settings).table
+    results = {key: acv.exact(acv.fit(model), folds) for key, model in candidates.items()}
+    return acv.compare_models(results)
+
+
 def losses(result: Any) -> Said:
     return Said(result.pointwise, result.se)
 
@@ -613,17 +621,12 @@ def traffic(counts, day, fold=None):
     return models.PoissonTraffic(counts, day, prior=FIRM)
 
 
-def from_hmmlearn(x, fold=None, **settings):
-    """(theirs, model, params), of a GaussianHMM."""
-    theirs = hmm.GaussianHMM(2, n_iter=50, random_state=0, transmat_prior=2.0, startprob_prior=2.0)
-    X = np.concatenate(x)
-    lengths = [len(own) for own in x]
-    theirs.set_params(**settings).fit(X.astype(float), lengths)
-    return theirs, *acv.from_hmmlearn(theirs, X, lengths)
-
-
 def ask_hmmlearn(x, fold, weight=None):
-    _, model, params = from_hmmlearn(x)
+    theirs = hmm.GaussianHMM(2, n_iter=50, random_state=0, transmat_prior=2.0, startprob_prior=2.0)
+    rows_of_all = np.concatenate(x)
+    lengths = [len(sequence) for sequence in x]
+    theirs.fit(rows_of_all.astype(float), lengths)
+    model, params = acv.from_hmmlearn(theirs, rows_of_all, lengths)
     fit = acv.fit(model, start=params, **TIGHT)
     return {"losses": losses(acv.exact(fit, folds_of(fold), **TIGHT))}
 

@@ -14,6 +14,7 @@ import pandas as pd
 import polars
 import pytest
 from hypothesis import strategies as st
+from oracles.toy_models import OfFunctions
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold
 
@@ -22,7 +23,7 @@ from acvlib import models
 from acvlib.models.mrf.areas import neighbours
 from acvlib.weighting import hide_labels
 
-from .doors import DOORS, TIGHT, folds_of, on_map, real_frames
+from .doors import DOORS, TIGHT, compared_by, folds_of, on_map, real_frames, words
 from .law import RNG, Refused, ask, cases, hold, refused, same
 
 HOLDERS = {  # what has the same names; the first says the order
@@ -88,9 +89,16 @@ def test_a_column_beside_a_map_is_aligned_with_it(name):
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)), [f"s{i}" for i in range(12)])
 GROUPS = pd.Series(np.arange(12) // 2, ROWS.index)
+SERIES = np.random.default_rng(0).normal(size=(12, 9, 1))
 WITH_ROWS = {
     "GLM gaussian": lambda: partial(acv.exact, acv.fit(models.GLM(ROWS, GROUPS, "gaussian"))),
     "HMM": lambda: partial(acv.exact, acv.fit(models.GaussianHMM(ROWS, 1))),
+    "HMM of weights": lambda: partial(
+        acv.exact, acv.fit(models.GaussianHMM(ROWS.to_numpy(), 1, sample_weight=1.0 + GROUPS))
+    ),
+    "HMM of weights of sequences": lambda: partial(
+        acv.exact, acv.fit(models.GaussianHMM([*SERIES], 1, sample_weight=1.0 + GROUPS))
+    ),
     "HiddenMRF": lambda: partial(
         acv.no_adjustment, acv.fit(models.HiddenMRF(GROUPS, np.empty((0, 2), int), 0.5))
     ),
@@ -101,7 +109,7 @@ WITH_ROWS = {
         acv.learners.lsqsgd(2, 0.1),
         acv.Examples(ROWS[::-1], GROUPS[::-1]).take(np.arange(12)[::-1]),
     ),
-    "observed": lambda: partial(acv.exact, acv.fit(OwnMean(index=None, observed=GROUPS < 9))),
+    "observed": lambda: partial(acv.exact, acv.fit(own_mean(index=None, observed=GROUPS < 9))),
     "from_jax": lambda: partial(acv.exact, acv.fit(adapted(np, "from_jax"))),
     "from_torch": lambda: partial(
         acv.exact, acv.fit(adapted(import_module("torch"), "from_torch"))
@@ -196,17 +204,6 @@ def test_tokens_have_the_names_that_anything_beside_them_has(name):
             assert refused(acv.folds.Folds.of, acv.folds.leave_group_out(weight[::-1]), model)
 
 
-@cases("names", ["HMM"], "of sample weights")
-def test_sites_have_the_names_of_their_weights(name):
-    x = np.random.default_rng(0).normal(size=(6, 9, 1))
-    weight = pd.Series(np.arange(6) % 2 + 1.0, list("abcdef"))
-    for model in (
-        models.GaussianHMM(list(x), 2, sample_weight=weight),
-        models.GaussianHMM([x[:2].reshape(-1, 1)[:6]], 2, sample_weight=weight),
-    ):
-        assert refused(acv.folds.Folds.of, acv.folds.leave_group_out(weight[::-1]), model)
-
-
 class Mean:
     """A learner of the mean, which cannot learn without the group that `lacks` says."""
 
@@ -262,7 +259,7 @@ def test_names_are_those_of_what_is_observed_or_there_are_none(name):
         acv.choose([named, replace(named, coupling=0.7)], acv.folds.k_fold(12, 3))
         return
     seen = pd.Series(np.arange(12) != 11, ROWS.index)
-    model, turned = (OwnMean(index=None, observed=own) for own in (seen, seen[ROWS.index[::-1]]))
+    model, turned = (own_mean(index=None, observed=own) for own in (seen, seen[ROWS.index[::-1]]))
     fit = acv.fit(model)
     turned.observed[:] = seen.to_numpy()
     folds = acv.folds.k_fold(12, 3, observed=seen.to_numpy())
@@ -322,13 +319,12 @@ def test_models_of_other_people_are_not_compared(name):
     y = np.repeat([0.0, 1.0], 6)
     first, other = (models.GLM(rows, y, "logistic", penalty=1.0) for rows in (ROWS, ROWS[::-1]))
     folds = acv.folds.leave_one_out(12)
-    asked = {
-        "compare_models": lambda own: acv.compare_models(
-            {k: acv.newton_step(acv.fit(m), folds) for k, m in enumerate((first, own))}
-        ),
-        "choose": lambda own: acv.choose([first, own], folds),
-        "same_choice": lambda own: acv.same_choice(acv.fit(first), acv.fit(own), 1),
-    }[name]
+
+    def asked(own):
+        if name == "same_choice":
+            return acv.same_choice(acv.fit(first), acv.fit(own), 1)
+        return compared_by(name, {"first": first, "other": own}, folds)
+
     assert refused(asked, other, words="to_numpy")
     asked(replace(first, X=ROWS.to_numpy()[::-1]))  # which has no names
 
@@ -376,34 +372,26 @@ def test_a_class_without_weight_is_called_by_its_label(name):
     assert refused(asked, model, ROWS, y, words=words)
 
 
-class OwnMean:
+def own_mean(**named):
     """A model of one's own whose index names its sites."""
 
-    n_sites = 12
-    index = ROWS.index
+    def losses(params, sites=slice(None)):
+        return (params[0] - np.arange(12.0)[sites]) ** 2
 
-    def __init__(self, **named):
-        vars(self).update(named)
-
-    def objective(self, params, weights):
-        return (weights * (params[0] - np.arange(12.0)) ** 2).sum()
-
-    def heldout_loss(self, params, fold):
-        return (params[0] - np.arange(12.0)[fold]) ** 2
-
-    def initial_params(self, rng):
-        return np.zeros(1)
+    model = OfFunctions(12, lambda params, weights: (weights * losses(params)).sum(), losses)
+    vars(model).update({"index": ROWS.index} | named)
+    return model
 
 
 @cases("names", ["Model"], "of sites")
 def test_series_of_ones_own_model_are_in_the_order_of_its_sites(name):
     seen = pd.Series(np.arange(12) != 11, ROWS.index[::-1])  # s0 is missing
-    assert list(acv.folds.leave_one_out(OwnMean(observed=seen)).labels) == list(ROWS.index[1:])
+    assert list(acv.folds.leave_one_out(own_mean(observed=seen)).labels) == list(ROWS.index[1:])
     from acvlib.weighting import weights_of
 
     weights = pd.Series(np.arange(12.0), ROWS.index[::-1])
-    assert np.array_equal(weights_of(OwnMean(sample_weight=weights)), np.arange(12.0)[::-1])
-    free = OwnMean(sample_weight=None, context=5, frames=[1], log_prior=1.0, sequences=[1])
+    assert np.array_equal(weights_of(own_mean(sample_weight=weights)), np.arange(12.0)[::-1])
+    free = own_mean(sample_weight=None, context=5, frames=[1], log_prior=1.0, sequences=[1])
     acv.choose([free, free], acv.folds.k_fold(12, 3), "exact")  # names that mean nothing here
 
 
@@ -430,28 +418,18 @@ def test_columns_of_sequences_are_aligned(name):
             assert np.array_equal(found, model.sequence_losses(params, plain[:1]))
 
 
-@cases("names", ["LinearChainCRF", "FeatureCRF"], "of tags and sentences")
-def test_names_of_sentences_are_aligned(name):
-    if name == "FeatureCRF":
-        X, y = (
-            pd.Series([[{"w": "a"}], [{"w": "b"}], [{"w": "a"}]]),
-            pd.Series([["N"], ["V"], ["N"]]),
-        )
-        built = acv.FeatureCRF(X, y), acv.FeatureCRF(X, y[::-1])
-    else:
-        scores = np.random.default_rng(0).normal(size=(4, 5, 2))
-        plain = [pd.DataFrame(own, columns=["N", "V"]) for own in scores]
-        labels = [(own.N < own.V).astype(int) for own in plain]
-        turned = [plain[0], *(own[["V", "N"]] for own in plain[1:])]
-        built = (
-            acv.models.LinearChainCRF(plain, labels, 0.1),
-            acv.models.LinearChainCRF(turned, [own[::-1] for own in labels], 0.1),
-        )
-        found = built[0].marginals(np.arange(8.0), turned[1:])
-        assert np.array_equal(found, built[0].marginals(np.arange(8.0))[1:])
-    params = np.arange(built[0].n_params) / 3.0
-    ones = np.ones(built[0].n_sites)
-    assert built[0].objective(params, ones) == built[1].objective(params, ones)
+@cases("names", ["LinearChainCRF"], "of tags")
+def test_columns_of_scores_are_aligned(name):
+    scores = np.random.default_rng(0).normal(size=(4, 5, 2))
+    plain = [pd.DataFrame(own, columns=["N", "V"]) for own in scores]
+    labels = [(own.N < own.V).astype(int) for own in plain]
+    turned = [plain[0], *(own[["V", "N"]] for own in plain[1:])]
+    model = models.LinearChainCRF(plain, labels, 0.1)
+    other = models.LinearChainCRF(turned, [own[::-1] for own in labels], 0.1)
+    params, ones = np.arange(8.0), np.ones(4)
+    found = model.marginals(params, turned[1:])
+    assert np.array_equal(found, model.marginals(params)[1:])
+    assert model.objective(params / 3.0, ones) == other.objective(params / 3.0, ones)
 
 
 @cases("names", ["HMM"], "of frames")
@@ -502,20 +480,15 @@ def test_classes_have_any_names(name):
     def check(rng, names):
         data = DOORS["FeatureCRF" if name == "FeatureCRF" else "GLM multinomial"].data(rng)
         called = np.array(names)
-        if name == "FeatureCRF":
-            from .doors import words
 
-            def told(called):
+        def told(called):
+            if name == "FeatureCRF":
                 labels = [[str(called[k]) for k in own] for own in data["tags"]]
                 model = acv.FeatureCRF(words(data["scores"]), labels, 0.5)
                 return np.array(model.predict(acv.fit(model).params))
-
-        else:
-
-            def told(called):
-                y = called[data["y"].astype(int)]
-                m = LogisticRegression(tol=1e-8, solver="newton-cholesky").fit(data["X"], y)
-                return acv.approx_cross_val_predict(m, data["X"], y, cv=3)
+            y = called[data["y"].astype(int)]
+            m = LogisticRegression(tol=1e-8, solver="newton-cholesky").fit(data["X"], y)
+            return acv.approx_cross_val_predict(m, data["X"], y, cv=3)
 
         expected = ask(told, np.array(["0", "1", "2"]))
         assert np.array_equal(ask(told, called), called[expected.astype(int)])

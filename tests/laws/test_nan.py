@@ -4,13 +4,16 @@ import warnings
 
 import autograd.numpy as anp
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import strategies as st
+from oracles.toy_models import OfFunctions
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_validate
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_predict, cross_validate
 
 import acvlib as acv
 from acvlib import models
+from acvlib.sklearn import UnreliableFolds
 
 from .doors import folds_of, rows
 from .law import RNG, ask, cases, hold, refused
@@ -55,41 +58,47 @@ def test_a_refit_without_an_optimum_has_no_loss(name):
 def test_a_parameter_that_is_not_identified_is_named_whatever_rounding_leaves(name):
     """A column twice, in any units: a Cholesky factor exists in half of these draws."""
 
-    class Twice:
-        n_sites = 20
-
-        def __init__(self, rng, unit):
-            x = rng.normal(size=(20, 2))
-            self.x, self.y = x[:, [0, 1, 0]] * [1.0, 1.0, unit], rng.normal(size=20)
-
-        def objective(self, params, weights):
-            return anp.dot(weights, (anp.dot(self.x, params) - self.y) ** 2)
-
-        def heldout_loss(self, params, fold):
-            return (self.x[fold] @ params - self.y[fold]) ** 2
-
-        def initial_params(self, rng):
-            return np.zeros(3)
+    def twice(rng, unit):
+        x = rng.normal(size=(20, 2))[:, [0, 1, 0]] * [1.0, 1.0, unit]
+        y = rng.normal(size=20)
+        return OfFunctions(
+            20,
+            lambda params, weights: anp.dot(weights, (anp.dot(x, params) - y) ** 2),
+            lambda params, fold: (x[fold] @ params - y[fold]) ** 2,
+            np.zeros(3),
+        )
 
     @hold(4, rng=RNG, unit=st.sampled_from([1.0, 1e-6, 1e7]))
     def check(rng, unit):
         with pytest.warns(UserWarning, match="Newton decrement inf"):
-            fit = acv.fit(Twice(rng, unit))
+            fit = acv.fit(twice(rng, unit))
         with pytest.warns(UserWarning, match="not an optimum"):
             assert refused(acv.infinitesimal_jackknife, fit, [[0]], words="identify")
 
 
+@pytest.mark.filterwarnings("ignore:The least populated class in y has only 1 members")
 @cases("nan", ["approx_cross_validate"], "of a rare class")
 def test_a_class_of_one_row_ends_nothing(name):
     """Its fold is scored as scikit-learn does: by refits that do not know the class."""
 
-    @hold(2, rng=RNG, loo=st.booleans())
-    def check(rng, loo):
-        X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
-        y[rng.integers(40)] = 2
-        m = LogisticRegression(tol=1e-8, max_iter=1000)
-        cv = LeaveOneOut() if loo else StratifiedKFold(5)
-        with warnings.catch_warnings(action="ignore"):
-            want = cross_validate(m, X, y, cv=cv)["test_score"]
-            got = ask(acv.approx_cross_validate, m.fit(X, y), X, y, cv=cv, method="exact")
-        assert np.allclose(got["test_score"], want)
+    @hold(2, rng=RNG)
+    def check(rng):
+        y, rare = np.array(["a", "c"])[np.arange(40) % 2], rng.integers(40)
+        y[rare] = "b"
+        frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["x", "z"])
+        model = LogisticRegression(tol=1e-9, max_iter=10_000).fit(frame, y)
+        for cv in (LeaveOneOut(), StratifiedKFold(5)):
+            with warnings.catch_warnings(action="ignore"):  # of the class of one row
+                theirs = cross_validate(model, frame, y, cv=cv)["test_score"]
+                shares = cross_val_predict(model, frame, y, cv=cv, method="predict_proba")
+                fold = np.array([rare in test for _, test in cv.split(frame, y)])
+            settings = {"cv": cv, "method": "exact"}
+            with pytest.warns(UnreliableFolds, match="leaves no row of class b"):
+                ours = ask(acv.approx_cross_validate, model, frame, y, **settings)
+            assert np.allclose(ours["test_score"], theirs)
+            assert np.array_equal(ours["unreliable"], fold)
+            assert ours["cv_result"].folds.labels.tolist() == np.flatnonzero(~fold).tolist()
+            settings |= {"unreliable": "ignore", "output": "predict_proba"}
+            found = acv.approx_cross_val_predict(model, frame, y, **settings)
+            assert np.allclose(found, shares, atol=1e-5)
+            assert found[rare, 1] == 0.0

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import acvlib as acv
 from acvlib import models
 
-from .doors import DOORS
+from .doors import DOORS, compared_by
 from .law import RNG, ask, cases, hold, same, taken
 
 
@@ -17,9 +17,8 @@ def test_order_means_nothing(name):
     @hold(door.examples, rng=RNG, axis=st.sampled_from(door.free))
     def check(rng, axis):
         data = door.data(rng)
-        axes = next(door.axes[key] for key in data if axis in door.axes.get(key, ()))
         key = next(key for key in data if axis in door.axes.get(key, ()))
-        place = axes.index(axis)
+        place = door.axes[key].index(axis)
         size = len(data[key]) if place == 0 else data[key].shape[place]
         order = rng.permutation(size)
         expected = taken(door.ask(**data), door, axis, order)
@@ -49,11 +48,7 @@ def test_the_order_of_candidates_means_nothing(name):
 
         def told(keys):
             candidates = {k: models.PoissonHMM(x, int(k)) for k in keys}
-            if name == "choose":
-                table = acv.choose(candidates, folds, n_starts=2).table
-            else:
-                fits = {k: acv.exact(acv.fit(m), folds) for k, m in candidates.items()}
-                table = acv.compare_models(fits)
+            table = compared_by(name, candidates, folds, n_starts=2)
             return table.loc[["1", "2", "3"], ["elpd", "dse"]].to_numpy()
 
         assert np.array_equal(ask(told, order), ask(told, "123"))

@@ -6,6 +6,7 @@ A setting that is not honoured is refused. Their refits are the truth, to what t
 import copy
 import logging
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -48,6 +49,7 @@ from .law import RNG, Refused, ask, cases, hold, refused
 logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
 TIGHT = {"tol": 1e-9, "max_iter": 2000}
 NEWTON = TIGHT | {"solver": "newton-cholesky"}
+BY_RIDGE = {"l1_ratios": (0,), "use_legacy_attributes": False}
 CV = KFold(4, shuffle=True, random_state=0)
 Clipped = type("Clipped", (Pipeline,), {"predict": lambda m, X: Pipeline.predict(m, X).clip(1)})
 
@@ -81,8 +83,7 @@ def score_cases(rng):
 
     logits, counts = LogisticRegression(C=0.1, **NEWTON), PoissonRegressor(**NEWTON)
     line, ridge = LinearRegression(), Ridge()
-    chosen = {"Cs": [0.1], "cv": 3, "l1_ratios": (0,), "use_legacy_attributes": False} | TIGHT
-    logits_cv = LogisticRegressionCV(scoring="neg_log_loss", **chosen)
+    logits_cv = LogisticRegressionCV(Cs=[0.1], cv=3, scoring="neg_log_loss", **BY_RIDGE, **TIGHT)
     by_auc = GridSearchCV(logits, {"C": [0.1]}, scoring="roc_auc")
     by_squares = GridSearchCV(ridge, {"alpha": [1.0]}, scoring="neg_mean_squared_error")
     deviance = {"scoring": "neg_mean_poisson_deviance"}
@@ -182,10 +183,9 @@ CHOOSE = {
     "LogisticRegressionCV": (
         LogisticRegressionCV(
             Cs=[0.01, 0.1, 10.0],
-            l1_ratios=(0,),
-            use_legacy_attributes=False,
             scoring="accuracy",
             cv=[(np.arange(30), np.arange(30, 40))],
+            **BY_RIDGE,
             **NEWTON,
         ),
         lambda m: LogisticRegression(C=m.C_, **NEWTON),
@@ -396,25 +396,30 @@ def test_refits_are_crfsuites_or_the_setting_is_refused(name):
 # Functions of JAX and torch: checked at every site that they stand for.
 
 
-def functions(np_, X, y, early):
-    """{what is wrong: (loss, heldout)} of a logistic regression; early: 1 of the first half."""
+def functions(xp):
+    """{what is wrong: (loss, heldout)} of a logistic regression, in a library of arrays."""
+    X = np.column_stack([np.ones(20), np.random.default_rng(0).normal(size=(20, 2))])
+    y, early = np.arange(20) % 2 * 1.0, (np.arange(20) < 10) * 1.0
 
-    def terms(params, sites):
-        eta = X[sites] @ params
-        return np_.logaddexp(0.0 * eta, eta) - y[sites] * eta
+    def terms(params, sites):  # JAX makes arrays of its own precision, which it sets when it calls
+        eta = xp.asarray(X)[sites] @ params
+        return xp.logaddexp(0.0 * eta, eta) - xp.asarray(y)[sites] * eta
 
     def loss(params, weights):
         return (weights * terms(params, slice(None))).sum() + 0.5 * (params**2).sum()
 
     def ordered(values):
-        return np_.sort(values).values if np_.__name__ == "torch" else np_.sort(values)
+        return xp.sort(values).values if xp.__name__ == "torch" else xp.sort(values)
 
     def noisy(params, weights):
         return loss(params, weights) + float(np.random.default_rng().normal()) * params.sum()
 
     return {
         "nothing": (loss, terms),
-        "half of the weights unread": (lambda p, w: loss(p, 1 + early[:] * (w - 1)), terms),
+        "half of the weights unread": (
+            lambda p, w: loss(p, 1 + xp.asarray(early) * (w - 1)),
+            terms,
+        ),
         "losses sorted": (loss, lambda p, s: ordered(terms(p, s))),
         "losses of the sites in order": (loss, lambda p, s: terms(p, ordered(s))),
         "losses of clamped sites": (loss, lambda p, s: terms(p, s.clip(0, 9))),
@@ -423,40 +428,15 @@ def functions(np_, X, y, early):
     }
 
 
-class HeldByJax:
-    """An array in double precision, whatever JAX is set to when it is made."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def __getitem__(self, sites):
-        import jax.numpy as jnp
-
-        return jnp.asarray(self.values)[sites]
-
-
-def foreign(name):
-    """(adapter, functions) of JAX or torch."""
-    X = np.column_stack([np.ones(20), np.random.default_rng(0).normal(size=(20, 2))])
-    arrays = (X, np.arange(20) % 2 * 1.0, (np.arange(20) < 10) * 1.0)
-    if name == "from_torch":
-        import torch
-
-        return acv.from_torch, functions(torch, *map(torch.tensor, arrays))
-    import jax.numpy as jnp
-
-    return acv.from_jax, functions(jnp, *map(HeldByJax, arrays))
-
-
-WRONG = functions(np, np.ones((20, 3)), np.ones(20), np.ones(20))
-FOREIGN = [f"{name} {wrong}" for name in ("from_jax", "from_torch") for wrong in WRONG]
+LIBRARIES = {"from_jax": "jax.numpy", "from_torch": "torch"}
+FOREIGN = [f"{name} {wrong}" for name in LIBRARIES for wrong in functions(np)]
 
 
 @cases("theirs", FOREIGN)
 def test_wrong_functions_are_refused(name):
     """Wherever the sites are at which they go wrong; right ones are taken."""
     door, wrong = name.split(" ", 1)
-    adapter, ways = foreign(door)
+    adapter, ways = getattr(acv, door), functions(import_module(LIBRARIES[door]))
 
     def used():
         model = adapter(*ways[wrong], 20, np.zeros(3))

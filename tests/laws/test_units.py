@@ -14,7 +14,7 @@ import acvlib as acv
 from acvlib import models
 from acvlib.models.mrf import areas as maps
 
-from .doors import DOORS
+from .doors import DOORS, compared_by
 from .law import RNG, Said, ask, cases, hold, refused, same
 
 LEVELS = (0, 65, -2017, 450_000)
@@ -92,10 +92,7 @@ def test_rates_are_compared_as_counts(name):
         return models.GLM(x[:, :columns], y, "poisson rate", sample_weight=exposure)
 
     def ask_of(one, two):
-        named = {"one": one, "two": two}
-        if name == "choose":
-            return acv.choose(named, folds, "exact").table
-        return acv.compare_models({key: acv.exact(acv.fit(m), folds) for key, m in named.items()})
+        return compared_by(name, {"one": one, "two": two}, folds)
 
     expected = ask_of(rates(1.0), rates(1.0, 1))
     numbers = expected.select_dtypes("number")

@@ -1,7 +1,5 @@
 """Every estimator beside its refits by scikit-learn: conventions, splitters, weights, shapes."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -227,30 +225,6 @@ def test_frames_pass_without_warnings(kind):
     ridge = Ridge().fit(frame, y)
     ours, theirs = (cross(ridge, frame, y) for cross in (acv.approx_cross_validate, cross_validate))
     assert_allclose(ours["test_score"], theirs["test_score"])
-
-
-def test_a_fold_without_a_class_is_refitted_by_scikit_learn_and_named():
-    y = THREE.copy()
-    y[y == "b"] = "a"
-    y[7] = "b"
-    frame = pd.DataFrame(X, columns=list("pqrs"))
-    model = logistic().fit(frame, y)
-    for cv in (FOLDS, LeaveOneOut()):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the class of one row
-            theirs = cross_validate(model, frame, y, cv=cv)["test_score"]
-            shares = cross_val_predict(model, frame, y, cv=cv, method="predict_proba")
-            fold = [7 in test for _, test in cv.split(frame, y)]
-        settings = {"cv": cv, "method": "exact"}
-        with pytest.warns(acv.sklearn.UnreliableFolds, match="leaves no row of class b"):
-            ours = acv.approx_cross_validate(model, frame, y, **settings)
-        assert_allclose(ours["test_score"], theirs)
-        assert (ours["unreliable"] == fold).all()
-        assert ours["cv_result"].folds.labels.tolist() == np.flatnonzero(~np.array(fold)).tolist()
-        settings |= {"unreliable": "ignore", "output": "predict_proba"}
-        found = acv.approx_cross_val_predict(model, frame, y, **settings)
-        assert_allclose(found, shares, atol=1e-5)
-        assert found[7, 1] == 0.0
 
 
 @pytest.mark.parametrize(("alpha", "typo"), [(1.0, 0.0), (0.01, 0.0), (1.0, 1e9)])
