@@ -1,6 +1,6 @@
 """Folds: each form in one reading or refused with the remedy, and what a part of them keeps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,11 +8,17 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.toy_models import simulate_traffic
 from scipy.sparse import coo_array
 from sklearn.model_selection import KFold
 
-from acvlib import Folds, folds
+import acvlib as acv
+from acvlib import folds
+from acvlib.folds import Folds, balls, leave_future_out, weights
+from acvlib.methods.ladder import METHODS
+from acvlib.models import GLM, GaussianHMM, HiddenMRF, LinearChainCRF, PoissonTraffic, TrafficPrior
+from acvlib.weighting import keep_latents
 
 HOLES = np.array([True, False, True, True, True, False, True, True, True, True])
 TWO = [[3, 1], [4, 0, 2]]
@@ -71,24 +77,6 @@ def test_what_has_two_readings_or_none_is_refused_with_its_fold_and_site(bad, me
 def test_a_splitter_is_no_class():
     with pytest.raises(TypeError, match="what was given is the class KFold"):
         folds.from_splitter(KFold, np.empty((9, 1)))
-
-
-@given(st.data())
-def test_folds_are_accepted_just_when_each_is_a_set_of_observed_sites_short_of_all(data):
-    n_sites = data.draw(st.integers(1, 8))
-    observed = np.array(data.draw(st.lists(st.booleans(), min_size=n_sites, max_size=n_sites)))
-    drawn = data.draw(st.lists(st.lists(st.integers(-1, n_sites), max_size=5), max_size=4))
-    seen = set(np.flatnonzero(observed))
-    right = bool(drawn) and all(
-        0 < len(fold) == len(set(fold)) < len(seen) and set(fold) <= seen for fold in drawn
-    )
-    kind = data.draw(st.sampled_from([np.int64, np.int8, ">i4"]))
-    arrays = [np.array(fold, kind) for fold in drawn]
-    if right:
-        assert_array_equal(np.concatenate(Folds.of(arrays, n_sites, observed)), sum(drawn, []))
-    else:
-        with pytest.raises(ValueError, match="fold"):
-            Folds.of(arrays, n_sites, observed)
 
 
 @settings(max_examples=50)
@@ -174,3 +162,90 @@ def test_folds_know_for_how_many_sites_of_what_kind_they_were_made(make):
     if made.sites:
         with pytest.raises(ValueError, match="out sequences, and the model steps: make them of"):
             Folds.of(made, Steps())
+
+
+RNG = np.random.default_rng(5)
+TIGHT = 1e-9
+LINE = [(i, i + 1) for i in range(23)]
+
+
+def without_sites(model):
+    """A function of flags (n_sites,) of what is left: by law 5 a site of weight 0 is no site."""
+    return lambda left: replace(model, sample_weight=1.0 * left)
+
+
+def glm():
+    x = RNG.normal(size=(40, 3))
+    y = (x @ [1.0, -1.0, 0.5] + RNG.logistic(size=40) > 0).astype(float)
+    model = GLM(x, y, "logistic", penalty=1.0)
+    return model, leave_future_out(40, [20, 26, 33], horizon=4, gap=2), without_sites(model)
+
+
+def hmm():
+    states = np.repeat([0, 1, 0, 1, 0], 12)
+    x = RNG.normal(4.0 * states, 1.0)[:, None]
+    x[7] = np.nan
+    model = GaussianHMM(x, 2)
+    scored = [*acv.folds.k_fold(model, 5)]
+    wider = [np.arange(max(0, sites[0] - 3), min(60, sites[-1] + 4)) for sites in scored]
+    omitted = [sites[model.observed[sites]] for sites in wider]
+    return model, Folds(omitted, scored), without_sites(model)
+
+
+def traffic():
+    counts, day = simulate_traffic(np.random.default_rng(1), 210, days=10)
+    model = PoissonTraffic(counts, day, prior=TrafficPrior(excess_shape=(2.0, 0.5)))
+    starts = np.flatnonzero(model.observed)[[150, 190]]
+    folds = leave_future_out(210, starts, 5, 2, model.observed)
+    return model, folds, lambda left: replace(model, counts=np.where(left, counts, -1))
+
+
+def mrf():
+    counts = RNG.poisson(np.where(np.arange(24) % 12 < 6, 3, 20))
+    model = HiddenMRF(counts, LINE, 0.6)
+    return model, balls(24, LINE, 2, centres_alone=True)[::3], without_sites(model)
+
+
+def crf():
+    lengths = RNG.integers(2, 6, 12)
+    emissions = [RNG.normal(size=(length, 2)) for length in lengths]
+    labels = [RNG.integers(0, 2, length) for length in lengths]
+    model = LinearChainCRF(emissions, labels, 0.1)
+    return model, Folds([[0, 1, 2], [5, 7, 3, 9]], [[1], [9, 5]]), without_sites(model)
+
+
+@pytest.fixture(scope="module", params=[glm, hmm, traffic, mrf, crf], ids=lambda f: f.__name__)
+def case(request):
+    """(model, the one whose weights hide observations alone, folds, their deletion, fit)."""
+    model, folds, without = request.param()
+    observations = replace(model, scheme=keep_latents) if request.param is mrf else model
+    return model, observations, folds, without, acv.fit(model, tolerance=TIGHT)
+
+
+def by_difference(model, params, omitted, scored):
+    """-log p(x_t | x outside the omitted sites): F with t back in, less F without it."""
+    w = weights(model.n_sites, omitted)
+    units = np.eye(model.n_sites)[scored]
+    without = model.objective(params, w)
+    return [model.objective(params, w + unit) - without for unit in units]
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_every_method_scores_the_scored_sites_given_what_is_not_omitted(case, method):
+    model, observations, folds, _, fit = case
+    result = method(fit, folds)
+    everything = zip(result.params, folds.omitted, folds.scored, strict=True)
+    expected = [by_difference(observations, *one) for one in everything]
+    for ours, theirs in zip(result.losses, expected, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
+
+
+def test_exact_is_deletion_of_all_that_is_omitted_and_a_refit(case):
+    model, observations, folds, without, fit = case
+    exact = acv.exact(fit, folds, tolerance=TIGHT)
+    for number, (omitted, scored) in enumerate(zip(folds.omitted, folds.scored, strict=True)):
+        left = weights(model.n_sites, omitted) > 0
+        refit = acv.fit(without(left), start=fit.params, tolerance=TIGHT).params
+        assert fit.standard_errors_between(exact.params[number], refit) < 1e-6
+        expected = by_difference(observations, refit, omitted, scored)
+        assert_allclose(exact.losses[number], expected, rtol=1e-5, atol=1e-7)

@@ -1,16 +1,26 @@
-"""What a newcomer types first: the version, completion, help, and `import *`."""
+"""What a newcomer types first, what the README promises, and how what users hold is shown."""
 
 import pydoc
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
+import geopandas
+import networkx
+import numpy as np
+import pandas as pd
 import pytest
+import shapely
 from check_release import faults
+from hmmlearn.hmm import GaussianHMM
 from places import ROOT
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn_crfsuite import CRF
 
 import acvlib as acv
-from acvlib.checks import require
+from acvlib import models
+from acvlib.checks import one_line, require
 
 WITHOUT = """
 import sys
@@ -80,3 +90,195 @@ def test_a_module_is_returned_or_its_package_names_its_extra():
             require(name, extra="tables")
     with pytest.raises(ModuleNotFoundError, match="json.no_such_part"):
         require("json.no_such_part", extra="tables")
+
+
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_example_runs_prints_the_table_and_starts_the_book(capsys):
+    code = re.search(r"```python\n(.*?)```", README, re.S)[1]
+    assert len(code.splitlines()) <= 12
+    names = {}
+    exec(code, names)
+    shown = re.search(r"```\n( +loss.*?)```", README, re.S)[1]
+    without_seconds = [line.split()[:-1] for line in shown.splitlines()]
+    assert [line.split()[:-1] for line in capsys.readouterr().out.splitlines()] == without_seconds
+    assert names["table"]["theta_error"].is_monotonic_increasing
+    assert f"```python\n{code}```" in (ROOT / "book/index.md").read_text("utf-8")
+
+
+TABLES = [line for line in README.splitlines() if line.startswith("| ")]
+CALLS = re.findall(r"`(acv\.[^`]*\))`", "\n".join(TABLES))
+SENTENCES = [[{"word": word} for word in text.split()] for text in ("a b a", "b a", "b b a")]
+TAGS = [["A", "B", "A"], ["B", "A"], ["B", "B", "A"]]
+PATH_OF_COUNTS = [1, 0, 2, 7, 9, 8]
+
+
+def of_sklearn():
+    return {"model": LogisticRegression().fit(X, Y), "X": X, "y": Y, "values": [0.1, 1]}
+
+
+def of_hmmlearn():
+    lengths = [30, 30]
+    return {"fitted": GaussianHMM(2, random_state=0).fit(X, lengths), "X": X, "lengths": lengths}
+
+
+def of_crfsuite():
+    return {"fitted": CRF(c1=0.0).fit(SENTENCES, TAGS), "X": SENTENCES, "y": TAGS}
+
+
+def of_graphs():
+    squares = [shapely.box(i, 0, i + 1, 1) for i in range(6)]
+    frame = geopandas.GeoDataFrame({"counts": PATH_OF_COUNTS}, geometry=squares)
+    graph = networkx.path_graph(6)
+    return {"counts": PATH_OF_COUNTS, "graph": graph, "frame": frame}
+
+
+def of_arrays(library):
+    pytest.importorskip(library)
+    return {
+        "loss": lambda p, w: (w * (p - 1.0) ** 2).sum() + w[0] * p[0] ** 4,
+        "heldout": lambda p, sites: (p[0 * sites] - 1.0) ** 2 + (sites == 0) * p[0] ** 4,
+        "n_sites": 5,
+        "start": np.zeros(1),
+    }
+
+
+def of_parquet():
+    """In the working folder, that of the test."""
+    rows = {"a": X[:, 0], "b": X[:, 1], "y": 2.0 * Y - 1.0}
+    pd.DataFrame(rows).to_parquet("rows.parquet")
+    return {"learner": acv.learners.pegasos(2)}
+
+
+BROUGHT = {
+    "approx_cross_validate": of_sklearn,
+    "approx_tune": of_sklearn,
+    "models.GaussianHMM": lambda: {"x": X},
+    "from_hmmlearn": of_hmmlearn,
+    "FeatureCRF": lambda: {"X": SENTENCES, "y": TAGS},
+    "from_crfsuite": of_crfsuite,
+    "models.HiddenMRF": of_graphs,
+    "models.HiddenMRF.from_map": of_graphs,
+    "from_jax": lambda: of_arrays("jax"),
+    "from_torch": lambda: of_arrays("torch"),
+    "treecv": of_parquet,
+}
+
+
+def door(call):
+    return re.match(r"acv\.([\w.]+)", call)[1]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=door)
+def test_calls_of_the_tables_run_as_printed(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = eval(call, {"acv": acv} | BROUGHT[door(call)]())
+    if isinstance(result, tuple | acv.Model):
+        assert door(call).startswith(("models.", "from_", "FeatureCRF"))
+    else:
+        assert "±" in repr(result) or hasattr(result, "estimator") or "cv_result" in result
+
+
+def test_the_tables_name_what_there_is_and_all_their_calls_are_run():
+    assert set(map(door, CALLS)) == set(BROUGHT)
+    names = re.findall(r"`(?:acv\.)?([a-z]\w+)`", "\n".join(TABLES))
+    assert "newton_step" in names
+    assert set(names) - {"n_sites"} <= set(acv.__all__)
+
+
+RNG = np.random.default_rng(0)
+N = 60
+X = RNG.normal(size=(N, 2))
+Y = np.arange(N) % 2.0
+SERIES = RNG.normal(size=N) + 3 * (np.arange(N) % 20 > 10)
+GLM = models.GLM(X, Y, penalty=1.0)
+FIT = acv.fit(GLM)
+FOLDS = acv.folds.k_fold(N, 5)
+STEP = acv.newton_step(FIT, FOLDS)
+HMM = models.GaussianHMM(SERIES, 2)
+HMM_FIT = acv.fit(HMM, rng=0)
+ENERGY = models.ManifoldEnergy(X, models.RBFAffinity(X, 1.0))
+EXAMPLES = acv.Examples(X, 2.0 * Y - 1.0)
+PEGASOS = acv.learners.pegasos(2)
+LOGISTIC = LogisticRegression().fit(X, Y)
+
+
+def penalised(alpha):
+    return models.GLM(X, Y, penalty=alpha[0])
+
+
+class Quadratic(acv.model.ModelDefaults):
+    n_sites = N
+
+    def __init__(self):
+        self.data = X
+
+
+HELD = {
+    "Fit": FIT,
+    "its Hessian": HMM_FIT.hessian,
+    "Folds": FOLDS,
+    "Folds of unequal sizes": acv.folds.Folds([[0], [1, 2]], [[0], [2]]),
+    **acv.ladder(FIT, FOLDS),
+    "exact": acv.exact(FIT, FOLDS),
+    "refitted": acv.refit_unreliable(STEP, np.arange(5) < 2),
+    "ResultCheck": acv.check_result(STEP),
+    "Certificate": acv.certify(STEP),
+    "Influence": acv.most_influential(FIT, lambda params: params[0], 10),
+    "Estimate": acv.difference_estimate(STEP, 3, RNG),
+    "FutureLosses": acv.leave_future_out(HMM_FIT, [40, 45, 50]),
+    "Choice": acv.choose({"weak": GLM, "strong": penalised([2.0])}, FOLDS),
+    "Tuning": acv.tune(penalised, [1.0], FOLDS, max_evaluations=2),
+    "CVGradient": acv.cv_gradient(penalised, [1.0], FOLDS),
+    "Derivatives": acv.derivatives_of(GLM),
+    "GLM": GLM,
+    "HMM": HMM,
+    "HMM of sequences": models.HMM([X, X], 3, concentration=2.0),
+    "MixtureHMM": models.MixtureHMM(X, 2, 3, covariance="spherical"),
+    "chain prior": HMM.chain_prior,
+    "HiddenMRF": models.HiddenMRF(np.arange(20), [(0, 1), (1, 2)], 0.5),
+    "FeatureCRF": acv.FeatureCRF([[["a"], ["b"]]] * 3, [["x", "y"]] * 3),
+    "PairwiseLinear": models.PairwiseLinear(X, Y, "contrastive"),
+    "SemiSupervised": models.SemiSupervised(ENERGY, 2.0 * Y - 1.0),
+    "ManifoldEnergy": ENERGY,
+    "GraphAffinity": models.GraphAffinity(np.eye(3)),
+    "PoissonTraffic": models.PoissonTraffic(np.arange(N) % 7, np.arange(N) % 7),
+    **models.FAMILIES,
+    "a user's model": Quadratic(),
+    "Examples": EXAMPLES,
+    "pegasos": PEGASOS,
+    "PartialFit": acv.learners.PartialFit(SGDClassifier(), (0, 1)),
+    "treecv": acv.treecv(PEGASOS, EXAMPLES, 5),
+    "cv_result": acv.approx_cross_validate(LOGISTIC, X, Y)["cv_result"],
+    "Tuned": acv.approx_tune(LOGISTIC, X, Y, np.linspace(0.1, 1.0, 30)),
+}
+
+
+@pytest.mark.parametrize("held", HELD.values(), ids=HELD)
+def test_it_is_one_line_of_words_and_numbers(held):
+    shown = repr(held)
+    assert "\n" not in shown
+    assert len(shown) <= 120
+    assert not re.search(r"0x|np\.|<function|<bound|object at|array\(|nan, nan", shown), shown
+    assert re.match(type(held).__name__ + r"\(|\w+\(", shown)
+
+
+def test_a_result_names_the_folds_that_its_method_marks():
+    marked = replace(STEP, indefinite=np.arange(5) == 3)
+    assert ", 1 unreliable: [3], " in repr(marked)
+    converged = np.zeros(5, bool)
+    marked = replace(STEP, diagnostics={"converged": converged})
+    assert ", 5 unreliable: 5 entries, " in repr(marked)
+
+
+def test_models_show_what_differs_from_their_defaults():
+    assert repr(GLM) == "GLM(n_sites=60, family=logistic, penalty=1)"
+    assert repr(HELD["HMM of sequences"]) == (
+        "HMM(n_sites=2, n_states=3, emission=Gaussian(), sites='sequences', concentration=2, "
+        "context=0)"
+    )
+    assert repr(FOLDS) == "Folds(5 folds of 12 sites)"
+    unequal = repr(HELD["Folds of unequal sizes"])
+    assert unequal == "Folds(2 folds of 1 to 2 sites, 1 of them scored)"
+    assert one_line(Quadratic()) == "Quadratic(n_sites=60, data=ndarray (60, 2))"

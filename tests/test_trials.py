@@ -88,7 +88,6 @@ class Mean:
 
 
 def choose(kinds):
-    """Candidates with ridges of their own."""
     models = [Mean(0.3 * 2.0**n, kind) for n, kind in enumerate(kinds)]
     found = acv.choose(models, FOLDS, "exact", 1)
     assert all(name in str(found) for name, _ in found.rejected)
@@ -97,7 +96,6 @@ def choose(kinds):
 
 
 def approx_tune(kinds):
-    """Values of alpha, of which some spoil the score."""
     values = 2.0 ** np.arange(len(kinds))
 
     def scorer(estimator, X, y):
@@ -117,14 +115,12 @@ def approx_tune(kinds):
 
 
 def restarts(kinds):
-    """Starts of one fit, of which some are where the model is broken."""
     found = fit_restarts(_started(kinds), len(kinds), RNG)
     scores = {n: -F for n, F in enumerate(found.objectives) if np.isfinite(F)}
     return scores, int(np.argmin(found.objectives)), dict(found.rejected)
 
 
 def folds_from_scratch(kinds):
-    """Folds, without some of which the model is broken."""
     folds = FOLDS[: len(kinds)]
     broken = zip(folds.scored, kinds, strict=True)
     model = Mean(broken_folds=tuple((sites[0], kind) for sites, kind in broken if kind))

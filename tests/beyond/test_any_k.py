@@ -1,6 +1,8 @@
-"""Bounds over all sets of rows against exhaustion, local search and what they refuse."""
+"""Bounds over all sets of rows, and the model that they prefer, against exhaustion."""
 
 import os
+from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -8,10 +10,11 @@ import pytest
 
 import acvlib as acv
 from acvlib.beyond import any_k
+from acvlib.beyond.preference import _terms, gap
 from acvlib.models import GLM
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-DRAWS = 200 if NIGHTLY else 4
+DRAWS, PAIRS = (200, 100) if NIGHTLY else (4, 4)
 FAMILIES = ["logistic", "poisson"]
 
 
@@ -91,8 +94,7 @@ def test_bound_is_close_and_splits_close_what_is_open():
     assert best <= any_k.proved(fit, c, 2, best)[0] * (1.0 + 1e-9) < np.inf
 
 
-def test_weights_units_and_missing_rows_are_those_of_the_model():
-    rng = np.random.default_rng(3)
+def test_weights_units_and_missing_rows_are_those_of_the_model(rng):
     X = rng.standard_normal((80, 2)) * [1e4, 1e-3] + [3e5, 0.0]
     y = rng.poisson(2.0, 80)
     weights = rng.uniform(0.5, 1.5, 80)
@@ -104,8 +106,7 @@ def test_weights_units_and_missing_rows_are_those_of_the_model():
     assert best <= found.bound * (1.0 + 1e-9) <= 1.2 * best
 
 
-def test_highest_is_above_the_largest_eigenvalue():
-    rng = np.random.default_rng(0)
+def test_highest_is_above_the_largest_eigenvalue(rng):
     matrices = rng.standard_normal((50, 4, 4)) * 10.0 ** rng.uniform(-9, 9, (50, 1, 1))
     matrices += matrices.transpose(0, 2, 1)
     matrices[0] = 0.0
@@ -135,20 +136,85 @@ def test_robustness_interval_holds_what_exhaustion_says():
 
 def test_what_cannot_be_proved_is_refused():
     fit, _ = drawn(0, "logistic", 14, 2, 0)
+    X, y = fit.model.X, fit.model.y
+    of_rows = partial(GLM, X, y)
+    separable = GLM(np.arange(12.0)[:, None], np.arange(12) > 5)
+    for model, k, error, message in (
+        (fit.model, 12, ValueError, "less than 14 observed rows less 2 params"),
+        (of_rows("gaussian"), 2, acv.NotCertified, "Rubinstein"),
+        (of_rows(site_penalty=0.1), 2, acv.NotCertified, "logistic: .* without site_penalty"),
+        (separable, 2, ValueError, "penalty"),
+    ):
+        with pytest.raises(error, match=message):
+            acv.most_influential(acv.fit(model), lambda p: p[1], k, certify=True)
     with pytest.raises(acv.NotCertified, match="not linear"):
         acv.most_influential(fit, lambda p: p[0] ** 3 + p[0], 2, certify=True)
-    with pytest.raises(ValueError, match="less than 14 observed rows less 2 params"):
-        acv.most_influential(fit, lambda p: p[0], 12, certify=True)
-    X, y = fit.model.X, fit.model.y
-    line = acv.fit(GLM(X, y, "gaussian"))
-    with pytest.raises(acv.NotCertified, match="Rubinstein"):
-        acv.most_influential(line, lambda p: p[0], 2, certify=True)
-    probit = acv.fit(GLM(X, y, "probit", penalty=1.0))
     with pytest.raises(acv.NotCertified, match="probit: .* logistic and Poisson GLMs"):
-        acv.robustness_interval(probit, lambda p: p[0], 2)
-    mean = acv.fit(GLM(X, y, "logistic", site_penalty=0.1))
-    with pytest.raises(acv.NotCertified, match="logistic: .* without site_penalty"):
-        acv.most_influential(mean, lambda p: p[0], 2, certify=True)
-    separable = GLM(np.arange(12.0)[:, None], np.arange(12) > 5)
-    with pytest.raises(ValueError, match="penalty"):
-        acv.most_influential(acv.fit(separable), lambda p: p[1], 2, certify=True)
+        acv.robustness_interval(acv.fit(of_rows("probit", 1.0)), lambda p: p[0], 2)
+
+
+def pair(seed, family):
+    """Fits of a column that matters and one that does not, and of the latter alone."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(9, 13))
+    X = rng.standard_normal((n, 2))
+    if family == "poisson":
+        y = rng.poisson(np.exp(np.clip(0.8 * X[:, 0] + 1.0, -3.0, 3.0)))
+    else:
+        y = rng.random(n) < 1.0 / (1.0 + np.exp(-3.0 * X[:, 0]))
+        y[:8] = np.arange(8) % 2
+    penalty = (20.0 if family == "poisson" else 2.0) * rng.uniform(0.5, 2.0)
+    settings = {"intercept": bool(seed % 2), "sample_weight": rng.uniform(0.5, 1.5, n)}
+    model = GLM(X, y * 1.0, family, penalty=penalty, **settings)
+    return acv.fit(model), acv.fit(replace(model, X=X[:, 1:]))
+
+
+def refitted_gaps(fit, other, k):
+    """The sums of left-out losses by which one is worse, without each set of k rows."""
+    n, weights = fit.model.n_sites, fit.model.sample_weight
+    sets = list(combinations(range(n), k))
+    rows = np.array([row for each in sets for row in np.setdiff1d(range(n), each)])
+    folds = np.column_stack([np.repeat(sets, n - k, axis=0), rows]).astype(int)
+    folds = acv.Folds(folds, scored=rows[:, None])
+    losses = [acv.exact(each, folds, tolerance=1e-10).fold_losses for each in (fit, other)]
+    return (weights[rows] * (losses[0] - losses[1])).reshape(len(sets), -1).sum(axis=1)
+
+
+@np.errstate(all="ignore")
+def forgetful(better, worse, k):
+    """A wrong bound: the rows that are dropped take nothing."""
+    (low, _), sure, *_ = _terms(worse, k, 1.0)
+    (_, high), _, optimism, *_ = _terms(better, k, -1.0)
+    return (low + sure - high - optimism).sum()
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_no_set_is_below_its_gap(family):
+    proved, caught = 0, 0
+    for seed in range(PAIRS):
+        fits = pair(seed, family)
+        gaps = np.concatenate([refitted_gaps(*fits, k) for k in (0, 1, 2)])
+        few = slice(0, 1 + fits[0].model.n_sites)
+        for sign, each in ((1.0, fits), (-1.0, fits[::-1])):  # the first one worse, then better
+            assert gap(*each[::-1], 1) <= (sign * gaps[few]).min() + 1e-9
+            assert gap(*each[::-1], 2) <= (sign * gaps).min() + 1e-9
+            proved += np.isfinite(gap(*each[::-1], 2))
+            caught += forgetful(*each[::-1], 2) > (sign * gaps).min()
+    assert proved >= PAIRS / 2
+    assert caught
+
+
+def test_the_same_choice_holds_and_the_set_that_is_found_flips_it(rng):
+    X = rng.standard_normal((300, 3))
+    y = rng.random(300) < 1.0 / (1.0 + np.exp(-X @ [0.7, 0.35, 0.0]))
+    fits = [acv.fit(GLM(X[:, own], y, penalty=1.0)) for own in ([0, 1], [0, 2])]
+    proved, found = acv.same_choice(*fits, 30)
+    assert acv.same_choice(*fits[::-1], 30) == (proved, found)
+    assert 1 <= proved < found <= 30
+    other = acv.fit(GLM(X, ~y, penalty=1.0))
+    with pytest.raises(ValueError, match="their y are not equal"):
+        acv.same_choice(fits[0], other, 2)
+    with pytest.raises(acv.NotCertified, match="gaussian"):
+        acv.same_choice(acv.fit(GLM(X, y * 1.0, "gaussian")), fits[0], 2)
+    with pytest.raises(ValueError, match="observed rows less those of params"):
+        acv.same_choice(*fits, 297)

@@ -55,8 +55,7 @@ def assert_inside(certificate, exact, slack=1e-9):
 
 
 @pytest.mark.parametrize("family", ["logistic", "poisson", "multinomial"])
-def test_leave_one_out_is_certified_and_sharp_where_rows_are_ten_times_the_columns(family):
-    rng = np.random.default_rng(0)
+def test_leave_one_out_is_certified_and_sharp_where_rows_are_ten_times_the_columns(family, rng):
     fit = acv.fit(regression(rng, family, 200, 9), tolerance=1e-9)
     folds = acv.folds.leave_one_out(200)
     exact = acv.exact(fit, folds, tolerance=1e-12)
@@ -71,8 +70,7 @@ def test_leave_one_out_is_certified_and_sharp_where_rows_are_ten_times_the_colum
 
 @pytest.mark.parametrize("method", [acv.infinitesimal_jackknife, acv.newton_step])
 @pytest.mark.parametrize("make", [sentences, lambda rng: regression(rng, "multinomial")])
-def test_folds_of_many_sites_are_certified_or_refitted(make, method):
-    rng = np.random.default_rng(2)
+def test_folds_of_many_sites_are_certified_or_refitted(make, method, rng):
     model = make(rng)
     fit = acv.fit(model, tolerance=1e-9)
     for folds in (acv.folds.leave_one_out(model), acv.folds.k_fold(model, 8, rng)):
@@ -87,9 +85,8 @@ def test_folds_of_many_sites_are_certified_or_refitted(make, method):
 
 
 @pytest.mark.parametrize("hazard", ["plain", "units", "counts", "leverage"])
-def test_gradients_are_within_their_noise(hazard):
+def test_gradients_are_within_their_noise(hazard, rng):
     """Of standard params, for which the columns are taken as they are."""
-    rng = np.random.default_rng(3)
     checked = 0
     while checked < 3:
         try:
@@ -151,7 +148,6 @@ def test_ranges_hold_their_functions():
 
 
 def test_a_fold_that_separates_the_classes_is_never_certified():
-    """Row 0 alone keeps two classes from being separated."""
     x = np.append(2.5, np.concatenate([np.linspace(-3, -1, 10), np.linspace(1, 3, 10)]))
     y = np.append(0.0, np.repeat([0.0, 1.0], 10))
     fit = acv.fit(GLM(x[:, None], y, "logistic"))
@@ -196,8 +192,7 @@ REFUSED = {
 
 @pytest.mark.filterwarnings("ignore::acvlib.trials.UnconvergedFit")
 @pytest.mark.parametrize("name", REFUSED)
-def test_models_beyond_the_scope_are_refused_by_name(name):
-    rng = np.random.default_rng(0)
+def test_models_beyond_the_scope_are_refused_by_name(name, rng):
     model = REFUSED[name](rng)
     fit = acv.fit_at(model, model.initial_params(rng))
     observed = getattr(model, "observed", None)

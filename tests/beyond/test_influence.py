@@ -28,7 +28,6 @@ def regression():
 
 
 def refitted(model, sites):
-    """phi without the sites, by a model of the other rows."""
     rest = np.delete(np.arange(model.n_sites), sites)
     return slope(acv.fit(GLM(model.X[rest], model.y[rest], "gaussian")).params)
 
@@ -54,7 +53,7 @@ def test_greedy_linearises_anew_at_each_refit(regression):
         assert alone.params is None
 
 
-def test_hidden_states(traffic_fit):
+def test_hidden_states(traffic_fit, rng):
     def stay(params):
         return TRAFFIC.unpack(params).stay[1]
 
@@ -62,7 +61,6 @@ def test_hidden_states(traffic_fit):
     greedy = acv.most_influential(traffic_fit, stay, 5, "greedy")
     assert greedy.exact >= one.exact > 0.0
     assert np.isnan(one.psi[~TRAFFIC.observed]).all()
-    rng = np.random.default_rng(0)
     observed = np.flatnonzero(TRAFFIC.observed)
     folds = acv.Folds([rng.choice(observed, 5, replace=False) for _ in range(20)])
     others = [stay(params) for params in acv.exact(traffic_fit, folds).params]
@@ -90,3 +88,76 @@ def test_conclusions_without_a_gradient_are_named(regression, message):
 def test_an_equation_has_no_influence():
     with pytest.raises(TypeError, match="EstimatingEquation"):
         acv.most_influential(acv.fit(INSTRUMENTS), slope, 2)
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 2)) * [1.0, 1e4] + [0.0, 2000.0]
+Z = np.column_stack([np.ones(30), X])
+W = RNG.choice([0.5, 1.0, 2.0, 0.0], 30, p=[0.3, 0.3, 0.3, 0.1])
+GAUSSIAN = X @ [1.0, 3e-4] + RNG.normal(size=30)
+
+
+def table(y, family):
+    fit = acv.fit(acv.models.GLM(X, y, family=family, sample_weight=W))
+    return fit, acv.influence(fit)
+
+
+def test_of_a_line_it_is_the_refits_without_each_row():
+    fit, found = table(GAUSSIAN, "gaussian")
+    kept = np.flatnonzero(W > 0.0)
+    assert found.index.tolist() == kept.tolist()
+    root = np.sqrt(W)[:, None]
+    inverse = np.linalg.inv((root * Z).T @ (root * Z))
+
+    def refit(rows):
+        beta = np.linalg.lstsq((root * Z)[rows], (root[:, 0] * GAUSSIAN)[rows])[0]
+        residuals = (root[:, 0] * (GAUSSIAN - Z @ beta))[rows]
+        return beta, residuals @ residuals / (len(rows) - 3)
+
+    beta, variance = refit(kept)
+    for row in kept:
+        without, s2 = refit(kept[kept != row])
+        change = beta - without
+        cook = change @ np.linalg.solve(inverse, change) / (3 * variance)
+        dfbetas = change / np.sqrt(s2 * np.diag(inverse))
+        leverage = W[row] * Z[row] @ inverse @ Z[row]
+        assert np.allclose(found.loc[row], [leverage, cook, *dfbetas], rtol=1e-6)
+    units = (0.0, 1.0, 1.0), (1e6, 0.1, 9.0)
+    lines = [(level + scale * X[:, :1], size * GAUSSIAN) for level, scale, size in units]
+    plain, moved = (acv.influence(acv.fit(acv.models.GLM(*xy, "gaussian"))) for xy in lines)
+    assert np.allclose(plain.leverage, moved.leverage, rtol=1e-6)
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_of_a_regression_it_is_pregibons(family, rng):
+    """h = w v x' H^-1 x and r^2 h / (D (1 - h)^2), r Pearson's residual, from the fit alone."""
+    y = rng.poisson(1.0, 30) if family == "poisson" else (rng.random(30) < 0.5) * 1
+    fit, found = table(y, family)
+    eta = Z @ fit.params
+    mean = np.exp(eta) if family == "poisson" else 1 / (1 + np.exp(-eta))
+    spread = W * (mean if family == "poisson" else mean * (1 - mean))
+    h = spread * np.einsum("ni,ij,nj->n", Z, np.linalg.inv(Z.T @ (spread[:, None] * Z)), Z)
+    kept = W > 0.0
+    pearson = (W * (y - mean))[kept] ** 2 / spread[kept]
+    assert np.allclose(found.leverage, h[kept], rtol=1e-6)
+    assert np.isclose(found.leverage.sum(), 3.0)
+    cook = pearson * h[kept] / (3 * (1 - h[kept]) ** 2)
+    assert np.allclose(found.cooks_distance, cook, rtol=1e-6)
+
+
+def test_of_hidden_states_it_counts_newton_steps():
+    """d' H d / D of single frames; leverages of all frames are less than the parameters."""
+    x = np.random.default_rng(0).normal(3 * (np.arange(80) // 10 % 2))
+    fit = acv.fit(acv.models.GaussianHMM(x, n_states=2))
+    found = acv.influence(fit)
+    moved = acv.newton_step(fit, acv.folds.leave_one_out(fit.model)).params
+    changes = fit.params - moved
+    squares = np.einsum("ni,ij,nj->n", changes, np.asarray(fit.hessian), changes)
+    assert np.allclose(found.cooks_distance * len(fit.params), squares)
+    assert found.shape == (80, 2 + len(fit.params))
+
+
+def test_what_has_no_leverage_is_refused():
+    fit = acv.fit(acv.models.GLM(X, np.column_stack([GAUSSIAN, GAUSSIAN]), family="gaussian"))
+    with pytest.raises(ValueError, match="several targets"):
+        acv.influence(fit)

@@ -5,11 +5,14 @@ import warnings
 import numpy as np
 import pytest
 from ladder_cases import DROPPING, TRAFFIC
+from oracles.toy_models import TRAFFIC_PARAMS, simulate_traffic
 
 import acvlib as acv
 from acvlib.beyond.leave_future_out import UnreliableOrigins
+from acvlib.beyond.prefixes import futures
+from acvlib.derivatives import Derivatives, derivatives_of
 from acvlib.model import Refits
-from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, PoissonHMM
+from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM, PoissonTraffic
 
 OBSERVED = np.flatnonzero(TRAFFIC.observed)
 STARTS = OBSERVED[OBSERVED >= 500][::3]
@@ -21,20 +24,10 @@ def quietly(*args, **settings):
         return acv.leave_future_out(*args, **settings)
 
 
-def test_with_a_refit_at_every_origin_it_is_exact(traffic_fit):
-    starts = OBSERVED[OBSERVED >= 600][:40:8]
-    found = quietly(traffic_fit, starts, anchors=len(starts))
-    # half of the origins are refitted first; the others only where the check asks
-    rows = np.flatnonzero(found.refitted)
-    reference = acv.exact(traffic_fit, found.folds(rows))
-    losses = np.concatenate(reference.losses)
-    np.testing.assert_allclose(found.losses[rows], losses, atol=1e-6)
-    np.testing.assert_allclose(found.params[rows], reference.params, atol=1e-5)
-
-
 def test_errors_fall_with_every_refit_and_are_known(traffic_fit):
     folds = acv.folds.leave_future_out(800, STARTS, 1, observed=TRAFFIC.observed)
     exact = acv.exact(traffic_fit, folds)
+    losses = np.concatenate(exact.losses)
     middle = []
     for anchors in (2, 4, 8):
         found = quietly(traffic_fit, STARTS, anchors=anchors)
@@ -42,8 +35,10 @@ def test_errors_fall_with_every_refit_and_are_known(traffic_fit):
         middle.append(np.median(errors))
         assert np.mean(errors <= 2.0 * found.errors + 0.02) > 0.9
         assert found.refitted.sum() <= anchors
+        rows = found.refitted
+        np.testing.assert_allclose(found.losses[rows], losses[rows], atol=1e-6)
+        np.testing.assert_allclose(found.params[rows], exact.params[rows], atol=1e-5)
     assert middle[2] < 0.5 * middle[0]
-    losses = np.concatenate(exact.losses)
     none = np.concatenate(acv.no_adjustment(traffic_fit, exact.folds).losses)
     error = np.median(abs(found.losses - losses))
     assert error < 0.1 * np.median(abs(none - losses))
@@ -122,3 +117,73 @@ def test_the_first_refit_must_converge(traffic_fit, monkeypatch):
     before = np.searchsorted(OBSERVED, STARTS[0])
     with pytest.raises(ValueError, match=f"no refit to the {before} sites before {STARTS[0]} "):
         acv.leave_future_out(traffic_fit, STARTS[:5])
+
+
+PREFIXES = np.array([4, 5, 9, 14])
+
+
+def walk(rng, n, missing=slice(0)):
+    x = np.cumsum(rng.standard_normal((n, 2)), axis=0)
+    x[missing, :] = np.nan
+    return x
+
+
+def held(rng):
+    model = GaussianHMM(rng.standard_normal(20), 2)
+    return model.hold(model.initial_params())[0]
+
+
+MODELS = {
+    "counts": lambda rng: PoissonHMM(rng.poisson(5.0, 20), 2),
+    "HMM": lambda rng: GaussianHMM(walk(rng, 20, [6]), 3),
+    "AR": lambda rng: AutoRegressiveHMM([walk(rng, 21)], 2, order=2, sites="steps"),
+    "network": lambda rng: NeuralHMM([walk(rng, 21)], 2, n_hidden=2, sites="steps"),
+    "traffic": lambda rng: PoissonTraffic(*simulate_traffic(rng, 20, days=3, missing=0.1)),
+}
+
+
+def made(name):
+    """(model, params away from any optimum)."""
+    rng = np.random.default_rng(3)
+    model = (MODELS | {"held": held})[name](rng)
+    start = TRAFFIC_PARAMS if name == "traffic" else model.initial_params()[-model.n_params :]
+    return model, start + 0.1 * rng.standard_normal(model.n_params)
+
+
+def log_p(model, params, sites):
+    """(log p of some sites alone, its gradient) by autograd of the weighted objective."""
+    weights = np.zeros(model.n_sites)
+    weights[sites] = 1.0
+    slow = Derivatives(model)
+    prior, prior_gradient = slow.value_and_gradient(params, np.zeros(model.n_sites))
+    value, gradient = slow.value_and_gradient(params, weights)
+    return prior - value, prior_gradient - gradient
+
+
+@pytest.mark.parametrize("name", [*MODELS, "held"])
+def test_gradients_of_all_prefixes(name):
+    model, params = made(name)
+    ends = np.arange(1, model.n_sites)
+    found = futures(derivatives_of(model), params, ends)
+    for t, gradient in zip(ends, found.gradient, strict=True):
+        expected = log_p(model, params, np.arange(t))[1]
+        np.testing.assert_allclose(gradient, expected, atol=1e-8, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_sites_after_prefixes(name):
+    model, params = made(name)
+    found = futures(derivatives_of(model), params, PREFIXES)
+    for i, start in enumerate(PREFIXES):
+        before, slope_before = log_p(model, params, np.arange(start))
+        both, slope_both = log_p(model, params, np.arange(start + 1))
+        assert found.log_p[i] == pytest.approx(both - before, abs=1e-9)
+        expected = slope_both - slope_before
+        np.testing.assert_allclose(found.slopes[i], expected, atol=1e-8, rtol=1e-8)
+
+
+def test_a_chain_that_underflows_is_refused():
+    model, params = made("traffic")
+    params[9] = 700.0
+    with pytest.raises(ValueError, match="a transition has log probability -700"):
+        futures(derivatives_of(model), params, PREFIXES)

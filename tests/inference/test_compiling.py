@@ -69,6 +69,7 @@ OBEYING = ["setpriv", "--bounding-set", "-dac_override"] if os.geteuid() == 0 el
 @pytest.mark.skipif(bool(OBEYING) and not shutil.which("setpriv"), reason="root writes everywhere")
 @pytest.mark.parametrize("first", ["acvlib first", "numba first"])
 def test_import_from_where_nothing_can_be_written(tmp_path, first):
+    no_cache = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "acvlib", tmp_path / "acvlib", ignore=no_cache)
     (tmp_path / "home").mkdir()
     folders = [tmp_path / "home", *(path for path in tmp_path.rglob("*") if path.is_dir())]
@@ -87,6 +88,3 @@ def test_import_from_where_nothing_can_be_written(tmp_path, first):
     assert Path(package).parent == tmp_path / "acvlib"
     assert "acvlib-kernels-" in cache
     assert not Path(cache).exists()  # it went with its process
-
-
-no_cache = shutil.ignore_patterns("__pycache__")

@@ -22,7 +22,7 @@ NO_DOORS = {
     "fit_at fit_path derivatives_of": "parts of fit, for studies",
     "ladder": "the five methods, one after the other",
     "robustness_interval": "most_influential with certify, for several k",
-    "same_choice": "of two fits: tests/beyond/test_preference.py exhausts sets of rows",
+    "same_choice": "of two fits: tests/beyond/test_any_k.py exhausts sets of rows",
     "check_model difference_estimate": "of any model, that users write; they say whether it is one",
     "Folds folds.Folds folds.* weighting.*": FOLDS,
     "bootstrap.jackknife_params bootstrap.OfResamples": "of the same weights as bootstrap.refits",

@@ -77,7 +77,6 @@ def test_methods_on_different_models_are_not_compared():
 
 
 def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
-    """Against deletion and refit: the sums over the other rows, solved in closed form."""
     folds = acv.Folds([[7, 3], [40, 3, 12]])
     result = exact(folds, 3, 1e-8)
     expected = np.full((2, 60), np.nan)
@@ -107,7 +106,6 @@ def test_errors_are_over_sites_or_folds_and_say_so():
 
 
 def test_models_are_ranked_as_their_refits_predict():
-    """elpd, differences and errors by deleting each site and refitting in closed form."""
     table = acv.compare_models(results_of(acv.folds.leave_one_out(60)))
     losses = {d: np.concatenate([without([site], d) for site in range(60)]) for d in (3, 2, 1)}
     expected = {f"{d} columns": -each for d, each in losses.items()}

@@ -72,11 +72,10 @@ def test_from_crfsuite_has_its_weights_probabilities_and_labels(every):
     assert model.predict(params, others) == [list(labels) for labels in stopped.predict(others)]
 
 
-def test_products_where_sums_are_in_logarithms_are_differences_of_gradients():
+def test_products_where_sums_are_in_logarithms_are_differences_of_gradients(rng):
     """All moves underflow beside the one from C to C, where no token can be."""
     X, y = data(12)
     model = FeatureCRF([own[:2] for own in X], [own[:2] for own in y], 0.3)
-    rng = np.random.default_rng(5)
     named = model.unpack(rng.normal(size=model.n_params))
     named.transitions[2, 2] = 900.0
     named.states[model.names.index("bias"), 2] = -5000.0
@@ -130,17 +129,17 @@ def test_from_crfsuite_has_names_of_any_text(odd):
 def test_from_crfsuite_refuses_what_it_cannot_hold():
     """Settings that are not honoured: tests/laws/test_theirs.py."""
     X, y = data(20)
-    with pytest.raises(ValueError, match="not fitted"):
-        from_crfsuite(sklearn_crfsuite.CRF(), X, y)
     fitted = crfsuite(X, y)
-    with pytest.raises(ValueError, match="give the X and y that it was fitted to"):
-        from_crfsuite(fitted, X[:5], y[:5])
-    with pytest.raises(ValueError, match="crfsuite's log ends at F"):
-        from_crfsuite(fitted, X, [labels[::-1] for labels in y])
-    with pytest.raises(ValueError, match="'B' and 1 more of its names are not in X, y"):
-        from_crfsuite(fitted, X, [["A"] * len(labels) for labels in y])
-    with pytest.raises(TypeError, match=r"CRF, such as the best_estimator_ of a search; got \("):
-        from_crfsuite((fitted,), X, y)
+    turned, all_a = [tags[::-1] for tags in y], [["A"] * len(tags) for tags in y]
+    for crf, rows, labels, words in (
+        (sklearn_crfsuite.CRF(), X, y, "not fitted"),
+        (fitted, X[:5], y[:5], "give the X and y that it was fitted to"),
+        (fitted, X, turned, "crfsuite's log ends at F"),
+        (fitted, X, all_a, "'B' and 1 more of its names are not in X, y"),
+        ((fitted,), X, y, r"CRF, such as the best_estimator_ of a search; got \("),
+    ):
+        with pytest.raises(TypeError if crf == (fitted,) else ValueError, match=words):
+            from_crfsuite(crf, rows, labels)
     X = [[["a"], ["a\0b"]]]
     for labels, c2, words in [("AB", 0, "c2=0"), ("AA", 1, "'A' is the only"), ("AB", 1, "NUL")]:
         with pytest.raises(ValueError, match=words):

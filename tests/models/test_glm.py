@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles.refit import central_difference, refit
+from oracles.refit import central_difference
 from oracles.wrappers import ByAutograd, no_collector
 from scipy.special import softmax
 from scipy.stats import norm
@@ -30,7 +30,6 @@ SETTINGS = {
 
 
 def draw(family, rng, n=N, p=3, scale=0.5):
-    """X (n, p) Gaussian and y from the family."""
     x = rng.normal(size=(n, p))
     mean = FAMILIES[family].mean(0.3 + scale * x @ rng.normal(size=p))
     draws = {
@@ -43,7 +42,6 @@ def draw(family, rng, n=N, p=3, scale=0.5):
 
 
 def models():
-    """Of one predictor, of classes and of several targets."""
     rng = np.random.default_rng(3)
     for family in FAMILIES:
         for name in SETTINGS if family == "logistic" else ("plain", "weights"):
@@ -202,15 +200,11 @@ def test_threads_that_share_the_folds_leave_no_trace():
     assert_allclose(alone.params, shared.params, rtol=1e-12, atol=1e-14)
 
 
-def test_exact_equals_delete_and_refit_and_methods_err_in_order(model, some_folds):
+def test_methods_err_in_order(model, some_folds):
     fit = acv.fit(model, tolerance=1e-10)
     for folds in some_folds:
         result = acv.exact(fit, folds, tolerance=1e-9)
         assert result.diagnostics["converged"].all()
-        for fold, params in list(zip(folds, result.params, strict=True))[:4]:
-            weights = acv.folds.weights(N, fold)
-            found = refit(model.objective, fit.params, weights, gtol=1e-10)
-            assert_allclose(params, found, atol=1e-7)
         methods = (acv.newton_step, acv.infinitesimal_jackknife, acv.no_adjustment)
         errors = [abs(method(fit, folds).params - result.params).mean() for method in methods]
         assert errors[0] < errors[1] < errors[2]
@@ -236,9 +230,8 @@ def test_single_precision_gradients_are_as_accurate_as_they_say():
     assert 0.0 < error_in_se <= SINGLE * furthest
 
 
-def test_a_model_goes_with_its_last_name():
+def test_a_model_goes_with_its_last_name(rng):
     """No cycle keeps a design, which may be most of a process' memory, until it is collected."""
-    rng = np.random.default_rng(0)
     model = GLM(rng.standard_normal((30, 2)), rng.standard_normal(30), "gaussian", penalty=1.0)
     acv.newton_step(acv.fit(model), acv.folds.leave_one_out(30))
     design = weakref.ref(model.columns.standard)

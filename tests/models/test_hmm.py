@@ -2,6 +2,7 @@
 
 import weakref
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.enumerate import weighted_log_sum
 from oracles.toy_models import Laplace
 from oracles.wrappers import ByAutograd
-from scipy.stats import norm
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
@@ -78,7 +78,6 @@ def codes(rng, lengths=LENGTHS):
 
 
 def choices(rng, family, lengths=LENGTHS):
-    """(y, inputs) of two strategies."""
     y, inputs = [], []
     for z in regimes(rng, lengths):
         u = rng.normal(size=(len(z), 2))
@@ -97,17 +96,11 @@ def sequences(rng, lengths=(7, 5, 8), channels=2, missing=True):
     return found
 
 
-def parts(rng, lengths):
-    return continuous(rng, lengths, 4.0)
-
-
 def holed(draw, gap=0):
     return lambda rng, lengths: with_holes(draw(rng, lengths, gap))
 
 
 def built(kind, draw, *given, **fixed):
-    """A function that makes a model of two states."""
-
     def build(rng, lengths=LENGTHS, **settings):
         return kind(draw(rng, lengths), 2, *given, **fixed | settings)
 
@@ -126,8 +119,8 @@ BUILDS = {
     "spherical": built(GaussianHMM, holed(continuous), 100.0, covariance="spherical"),
     "full": built(GaussianHMM, continuous, 100.0, covariance="full"),
     "tied": built(GaussianHMM, continuous, 100.0, covariance="tied"),
-    "mixture": built(MixtureHMM, parts, 2),
-    "mixture of full": built(MixtureHMM, parts, 2, "full"),
+    "mixture": built(MixtureHMM, partial(continuous, gap=4.0), 2),
+    "mixture of full": built(MixtureHMM, partial(continuous, gap=4.0), 2, "full"),
     "mixture of poisson": built(HMM, holed(counts, 25), Mixture(2, Poisson())),
     "categorical": built(CategoricalHMM, codes),
     "poisson": built(PoissonHMM, holed(counts)),
@@ -172,7 +165,6 @@ def slow(model):
 
 
 def close(found, expected, accuracy):
-    """Whether arrays agree, relative to the largest entry."""
     assert_allclose(found, expected, atol=accuracy * abs(np.asarray(expected)).max(), rtol=0.0)
 
 
@@ -226,8 +218,7 @@ def levels(rng):
 
 @pytest.mark.parametrize("sites", ["sequences", "steps"])
 @pytest.mark.parametrize("fixed", [LEFT_TO_RIGHT, MIXED])
-def test_derivatives_with_fixed_entries_equal_autograd(fixed, sites):
-    rng = np.random.default_rng(1)
+def test_derivatives_with_fixed_entries_equal_autograd(fixed, sites, rng):
     model = HMM(levels(rng), 3, Gaussian(), sites, fixed=fixed)
     check_derivatives(model, model.initial_params() + 0.3 * rng.normal(size=model.n_params))
 
@@ -261,8 +252,7 @@ def test_preconditioners_of_folds_lack_what_is_left_out(case, monkeypatch):
 
 
 @pytest.mark.parametrize("name", BUILDS)
-def test_objective_equals_enumeration(name):
-    rng = np.random.default_rng(4)
+def test_objective_equals_enumeration(name, rng):
     model = BUILDS[name](rng, (7, 8), sites="sequences")
     params = 0.3 * rng.normal(size=model.n_params)
     weights = np.array([0.7, 1.0])
@@ -277,24 +267,6 @@ def test_objective_equals_enumeration(name):
     assert_allclose(model.objective(params, weights), expected, rtol=1e-12)
     found = model.derivatives.value_and_gradient(params, weights)[0]
     assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_densities_are_those_of_the_equation():
-    """Eq. 17 and 18, written out for one frame."""
-    rng = np.random.default_rng(8)
-    x = sequences(rng, (6,), missing=False)
-    model = AutoRegressiveHMM(x, 2, 2)
-    named = model.unpack(params := rng.normal(size=model.n_params)).emission
-    slopes = named.coefficients[1]
-    mean = slopes[0] @ x[0][3] + slopes[1] @ x[0][2] + named.intercept[1]
-    expected = norm.logpdf(x[0][4], mean, named.sd).sum()
-    assert_allclose(model.log_densities(params)[2, 1], expected, rtol=1e-12)
-    model = NeuralHMM(x, 2, 1, 3)
-    named = model.unpack(params := rng.normal(size=model.n_params)).emission
-    hidden = np.tanh(named.inner[1] @ np.append(x[0][3], 1.0))
-    mean = named.outer[1] @ np.append(hidden, 1.0)
-    expected = norm.logpdf(x[0][4], mean, named.sd).sum()
-    assert_allclose(model.log_densities(params)[3, 1], expected, rtol=1e-12)
 
 
 def test_the_papers_numbers_of_parameters():
@@ -349,21 +321,8 @@ def test_em_finds_an_optimum_whose_folds_are_refits_without_them(name, sites):
     assert abs(acv.infinitesimal_jackknife(fit, folds).params - exact.params).max() < 2 * none
 
 
-def two_regimes(rng, n=6, length=40):
-    """Sequences that stay in one of two autoregressions for a while."""
-    found = []
-    for _ in range(n):
-        x, state = [rng.normal(size=2)], 0
-        for _ in range(length - 1):
-            state = 1 - state if rng.random() < 0.1 else state
-            x.append((0.9, -0.5)[state] * x[-1] + (2.0, -1.0)[state] + rng.normal(size=2))
-        found.append(np.array(x))
-    return found
-
-
-def test_em_says_what_it_cannot_do():
-    rng = np.random.default_rng(13)
-    model = AutoRegressiveHMM(two_regimes(rng, 3, 20), 2)
+def test_em_says_what_it_cannot_do(rng):
+    model = AutoRegressiveHMM(continuous(rng, (20,) * 3), 2)
     start = model.initial_params(rng)
     with pytest.warns(em.UnconvergedEM, match="after 2 iterations: raise max_iterations"):
         em.expectation_maximisation(model, start, max_iterations=2)
@@ -385,8 +344,7 @@ def test_an_emptied_state_is_named():
         em.expectation_maximisation(model, start)
 
 
-def test_k_means_finds_what_is_apart():
-    rng = np.random.default_rng(18)
+def test_k_means_finds_what_is_apart(rng):
     truth = rng.integers(0, 3, 90)
     labels = em.k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, rng)
     assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3

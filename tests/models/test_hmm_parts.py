@@ -4,11 +4,11 @@ Densities against scipy, predictions by enumeration.
 """
 
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from oracles.enumerate import path_scores, paths
 from oracles.toy_models import Laplace
 from scipy.special import logsumexp
 from scipy.stats import bernoulli, norm, poisson
@@ -20,33 +20,51 @@ from test_hmm import (
     counts,
     levels,
     sequences,
-    two_regimes,
     with_holes,
 )
 
 import acvlib as acv
-from acvlib.models import GLMHMM, HMM, GaussianHMM, NoFiniteOptimum, PoissonHMM
+from acvlib.models import (
+    GLMHMM,
+    HMM,
+    AutoRegressiveHMM,
+    GaussianHMM,
+    NeuralHMM,
+    NoFiniteOptimum,
+    PoissonHMM,
+)
 from acvlib.models.hmm import em, emissions
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
 from acvlib.trials import UnconvergedFit
 
 
-def test_densities_are_scipys():
-    rng = np.random.default_rng(6)
-    model = GaussianHMM(x := with_holes(continuous(rng)), 2)
-    named = model.unpack(params := rng.normal(size=model.n_params)).emission
+def drawn(model, rng):
+    """(parameters of the emission by name, log densities (T, 2)) at random params."""
+    params = rng.normal(size=model.n_params)
+    return model.unpack(params).emission, model.log_densities(params)
+
+
+def test_densities_are_those_of_scipy_and_of_equations_17_and_18(rng):
+    named, densities = drawn(GaussianHMM(x := with_holes(continuous(rng)), 2), rng)
     expected = norm.logpdf(x[0][2, 1], named.mean[1, 1], named.sd[1, 1])
-    assert_allclose(model.log_densities(params)[2, 1], expected, rtol=1e-12)
-    model = PoissonHMM(x := with_holes(counts(rng)), 2)
-    rate = model.unpack(params := rng.normal(size=model.n_params)).emission.rate
-    assert_allclose(model.log_densities(params)[2, 1], poisson.logpmf(x[0][2, 1], rate[1, 1]))
+    assert_allclose(densities[2, 1], expected, rtol=1e-12)
+    named, densities = drawn(PoissonHMM(x := with_holes(counts(rng)), 2), rng)
+    assert_allclose(densities[2, 1], poisson.logpmf(x[0][2, 1], named.rate[1, 1]))
     for family, law in (("bernoulli", bernoulli), ("poisson", poisson)):
         y, inputs = choices(rng, family)
-        model = GLMHMM(y, inputs, 2, family)
-        weights = model.unpack(params := rng.normal(size=model.n_params)).emission.weights[1, 0]
-        eta = inputs[0][4] @ weights[:2] + weights[2]
+        named, densities = drawn(GLMHMM(y, inputs, 2, family), rng)
+        eta = np.append(inputs[0][4], 1.0) @ named.weights[1, 0]
         mean = 1.0 / (1.0 + np.exp(-eta)) if family == "bernoulli" else np.exp(eta)
-        assert_allclose(model.log_densities(params)[4, 1], law.logpmf(y[0][4], mean))
+        assert_allclose(densities[4, 1], law.logpmf(y[0][4], mean))
+    x = sequences(rng, (6,), missing=False)
+    named, densities = drawn(AutoRegressiveHMM(x, 2, 2), rng)
+    slopes = named.coefficients[1]
+    mean = slopes[0] @ x[0][3] + slopes[1] @ x[0][2] + named.intercept[1]
+    assert_allclose(densities[2, 1], norm.logpdf(x[0][4], mean, named.sd).sum(), rtol=1e-12)
+    named, densities = drawn(NeuralHMM(x, 2, 1, 3), rng)
+    hidden = np.tanh(named.inner[1] @ np.append(x[0][3], 1.0))
+    mean = named.outer[1] @ np.append(hidden, 1.0)
+    assert_allclose(densities[3, 1], norm.logpdf(x[0][4], mean, named.sd).sum(), rtol=1e-12)
 
 
 def test_a_frame_without_inputs_is_missing():
@@ -66,7 +84,7 @@ def test_shared_parameters_need_an_m_step_of_their_own():
 
 def test_a_flat_prior_is_maximum_likelihood():
     rng = np.random.default_rng(3)
-    x = two_regimes(rng, 6, 40)
+    x = continuous(rng, (40,) * 6)
     flat = {"concentration": 1.0, "mean_scale": np.inf, "variance_prior": (-1.0, 0.0)}
     fixed = [[0.0, 1.0], [FREE, FREE], [FREE, FREE]]  # all sequences start alike
     model = GaussianHMM(x, 2, sites="sequences", fixed=fixed, **flat)
@@ -148,37 +166,35 @@ def test_what_no_data_decide_is_refused():
 EMISSIONS = [Gaussian(), AutoRegression(2), NeuralAutoRegression(1, 2)]
 
 
-def paths(model, params, frames):
-    """All paths (S, T) of some frames and log p(x, z) of each."""
-    density = model.log_densities(params)[frames]
+def last_states(model, params, frames):
+    """The last state (S,) of all paths through some frames, and log p(x, z) of each."""
+    node = model.log_densities(params)[frames]
     initial, transition = model.log_chain(params)
-    every = np.array(list(product(range(model.n_states), repeat=len(density))))
-    log_p = initial[every[:, 0]] + density[np.arange(len(density)), every].sum(axis=1)
-    return every, log_p + transition[every[:, :-1], every[:, 1:]].sum(axis=1)
+    node[0] += initial
+    every = paths(*node.shape)
+    edge = np.broadcast_to(transition, (len(node) - 1, *transition.shape))
+    return every[:, -1], path_scores(node, edge, every)
 
 
 @pytest.mark.parametrize("emission", EMISSIONS, ids=str)
-def test_predictions_are_sums_over_paths_of_the_past(emission):
-    rng = np.random.default_rng(3)
+def test_predictions_are_sums_over_paths_of_the_past(emission, rng):
     model = HMM(sequences(rng), 3, emission)
     params = 0.4 * rng.normal(size=model.n_params)
     found = model.predict(params)
     density = model.log_densities(params)
     for n, frames in enumerate(model.pieces()):
         for t in range(frames.start, frames.stop):
-            every, log_p = paths(model, params, slice(frames.start, t + 1))
-            past = log_p - density[t, every[:, -1]]  # without the frame itself
+            state, log_p = last_states(model, params, slice(frames.start, t + 1))
+            past = log_p - density[t, state]  # without the frame itself
             p = np.exp(past - logsumexp(past))
-            expected = [p[every[:, -1] == k].sum() for k in range(3)]
-            assert_allclose(found.states[t], expected, atol=1e-12)
+            assert_allclose(found.states[t], np.bincount(state, p), atol=1e-12)
             ahead = logsumexp(log_p) - logsumexp(past)
             assert_allclose(found.log_density[t], ahead, atol=1e-11)
         total = found.log_density[frames].sum()
         assert_allclose(total, -model.sequence_losses(params)[n], rtol=1e-10)
 
 
-def test_new_sequences_are_taken_in_place_of_the_models():
-    rng = np.random.default_rng(7)
+def test_new_sequences_are_taken_in_place_of_the_models(rng):
     x = sequences(rng, (30, 20), missing=False)
     model = HMM(x, 2)
     params = model.initial_params(rng)

@@ -94,8 +94,7 @@ def test_heldout_loss_equals_enumeration(times):
         (0.5, 0, r"with \S+ counts: its log rate"),
     ],
 )
-def test_a_state_without_sites_or_counts_says_so(coupling, low, message):
-    rng = np.random.default_rng(0)
+def test_a_state_without_sites_or_counts_says_so(coupling, low, message, rng):
     left = np.arange(48) % 8 < 4
     counts = np.where(left, 0, 20)
     if low:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
+import test_mrf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.enumerate import paths
@@ -18,8 +19,7 @@ from acvlib.models import HiddenMRF
 from acvlib.models.mrf.areas import Islands, neighbours
 from acvlib.weighting import drop_latents, keep_latents
 
-COUNTS = np.array([1, 9, 12, 2, 0, 8, 3])
-EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (4, 3), (5, 4)])
+COUNTS, EDGES = np.array(test_mrf.COUNTS), np.array(test_mrf.EDGES)
 PARAMS = np.log([2.0, 8.0])
 NAMES = list("qwertyu")
 TWICE = ["q", *NAMES[:6]]

@@ -32,20 +32,17 @@ PRIOR = TrafficPrior((2.0, 0.3), 1.7, (3.0, 0.2), (1.5, 0.7), (5.0, 2.0), (4.0, 
 
 
 def close(ours, theirs, tolerance=1e-10):
-    """Equal to a tolerance relative to the largest entry."""
     scale = max(1.0, np.abs(theirs).max())
     assert_allclose(np.asarray(ours) / scale, np.asarray(theirs) / scale, rtol=0, atol=tolerance)
 
 
 def all_at(model, params, weights):
-    """F, its gradient, H and J at one weighting."""
     own = derivatives_of(model)
     hessian, cross = own.hessian(params, weights), own.cross_matrix(params, weights)
     return [*own.value_and_gradient(params, weights), np.asarray(hessian), cross]
 
 
 def all_of_folds(model, params, folds):
-    """F, gradients, Hessians and held-out losses of folds."""
     own = derivatives_of(model)
     values, gradients = own.fold_gradients(params, folds)
     losses = own.heldout(params, folds)
@@ -181,6 +178,7 @@ SHORT = {
 @pytest.mark.filterwarnings("ignore:the default prior")
 def test_awkward_counts_fit_or_are_refused_with_the_reason(draw, seed):
     """Without events the density rises for ever; with the prior that the error names they fit."""
+    assert eval(SUGGESTED_PRIOR, {"TrafficPrior": TrafficPrior}) == FIRM
     counts, day = draw(np.random.default_rng(seed))
     refused = ""
     try:
@@ -203,10 +201,6 @@ def test_no_fit_is_refused_whose_other_starts_end_at_an_optimum():
     assert found.newton_decrement <= 1e-6
     with pytest.raises(ValueError, match="do not tell events from quiet steps"):
         fit(model, start=model.initial_params())
-
-
-def test_the_prior_that_the_error_names_is_the_one_tested():
-    assert eval(SUGGESTED_PRIOR, {"TrafficPrior": TrafficPrior}) == FIRM
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

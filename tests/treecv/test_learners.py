@@ -65,7 +65,7 @@ def test_k_means_moves_centres_however_rows_arrive(table, portions):
     np.testing.assert_allclose(learner.loss(state, table.X, None), least, rtol=1e-9)
 
 
-def test_histogram_is_a_density(table):
+def test_histogram_is_a_density_and_rows_far_outside_count_in_the_nearest_cell(table):
     learner = learners.histogram([-3, -3], [3, 3], n_bins=12, pseudo_count=0.5)
     state = trained(learner, Examples(table.X[:, :2]))
     middle = (np.arange(12) + 0.5) / 2 - 3
@@ -74,46 +74,39 @@ def test_histogram_is_a_density(table):
     inside, _ = np.histogramdd(np.clip(table.X[:, :2], -2.99, 2.99), [12, 12], [[-3, 3], [-3, 3]])
     expected = -np.log((inside.ravel() + 0.5) / (300 + 72) / 0.25)
     np.testing.assert_allclose(learner.loss(state, grid, None), expected, rtol=1e-12)
-
-
-def test_rows_far_outside_the_box_count_in_the_nearest_cell():
     learner = learners.histogram([0], [1], 3)
     state = learner.update(learner.init(), np.array([[-1e300], [1e300], [1e30]]), None)
     np.testing.assert_array_equal(state, [1, 0, 2, 3])
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: learners.histogram([0], [0], 5), "lower"),
-        (lambda: learners.PartialFit(SVC()), "SVC has no partial_fit"),
-        (lambda: learners.PartialFit(SGDClassifier()), "needs `classes`"),
-        (lambda: learners.PartialFit(SGDClassifier(), "01"), "must be a list of all labels"),
-        (lambda: learners.PartialFit(SGDRegressor(), (0, 1)), "SGDRegressor does not classify"),
-        (lambda: learners.PartialFit(MiniBatchKMeans()), "has no usual loss"),
-    ],
-)
-def test_settings_are_checked(make, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        make()
 
 
 CLASSIFIER = learners.PartialFit(SGDClassifier(), classes=(0.0, 1.0))
 
 
 @pytest.mark.parametrize(
-    ("learner", "change", "message"),
+    ("make", "message"),
     [
-        (learners.pegasos(4), lambda t: Examples(t.X, (t.y + 1) / 2), r"label 0 of .* \(-1, 1\)"),
-        (learners.lsqsgd(4, 0.1), lambda t: Examples(t.X), "needs targets"),
-        (learners.histogram([0], [1], 5), lambda t: t, "X has 4 features, and the learner 1"),
-        (CLASSIFIER, lambda t: t, r"label -1 of row .* not one of \(0.0, 1.0\)"),
-        (CLASSIFIER, lambda t: Examples(t.X), "needs targets y"),
+        (lambda t: learners.histogram([0], [0], 5), "lower"),
+        (lambda t: learners.PartialFit(SVC()), "SVC has no partial_fit"),
+        (lambda t: learners.PartialFit(SGDClassifier()), "needs `classes`"),
+        (lambda t: learners.PartialFit(SGDClassifier(), "01"), "must be a list of all labels"),
+        (lambda t: learners.PartialFit(SGDRegressor(), (0, 1)), "SGDRegressor does not classify"),
+        (lambda t: learners.PartialFit(MiniBatchKMeans()), "has no usual loss"),
+        (
+            lambda t: treecv(learners.pegasos(4), Examples(t.X, (t.y + 1) / 2), 5),
+            r"label 0 of .* \(-1, 1\)",
+        ),
+        (lambda t: treecv(learners.lsqsgd(4, 0.1), Examples(t.X), 5), "needs targets"),
+        (
+            lambda t: treecv(learners.histogram([0], [1], 5), t, 5),
+            "X has 4 features, and the learner 1",
+        ),
+        (lambda t: treecv(CLASSIFIER, t, 5), r"label -1 of row .* not one of \(0.0, 1.0\)"),
+        (lambda t: treecv(CLASSIFIER, Examples(t.X), 5), "needs targets y"),
     ],
 )
-def test_rows_that_a_learner_cannot_take(table, learner, change, message):
-    with pytest.raises(ValueError, match=message):
-        treecv(learner, change(table), 5)
+def test_settings_and_rows_that_a_learner_cannot_take(table, make, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make(table)
 
 
 def test_classes_may_be_any_collection_of_labels(table):

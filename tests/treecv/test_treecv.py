@@ -1,5 +1,7 @@
 """TreeCV against its definition: each model is the one trained on the complement, in its order."""
 
+import weakref
+
 import joblib
 import numpy as np
 import pytest
@@ -29,27 +31,19 @@ class Recorder:
         return np.zeros(len(X))
 
 
-class Model:
-    """A state that knows how many of its kind there are."""
-
-    alive = most = 0
-
-    def __init__(self):
-        Model.alive += 1
-        Model.most = max(Model.most, Model.alive)
-
-    def __del__(self):
-        Model.alive -= 1
-
-
 class Tracked(Recorder):
-    """Learns nothing, with models that are counted."""
+    """Learns nothing, and counts its models."""
+
+    alive, most = weakref.WeakSet(), 0
 
     def init(self):
-        return Model()
+        model = Recorder()
+        self.alive.add(model)
+        self.most = max(self.most, len(self.alive))
+        return model
 
     def copy(self, state):
-        return Model()
+        return self.init()
 
     def update(self, state, X, y):
         return state
@@ -131,7 +125,6 @@ def test_every_loss_is_that_of_the_model_trained_on_the_complement_in_its_order(
 
 
 def test_the_paper_feeds_its_figure_1_like_this():
-    """Figure 1: the model tested on z1 learns z3, z4, z2; that tested on z2 learns z3, z4, z1."""
     assert recorded(4, 4, "fixed") == {0: [2, 3, 1], 1: [2, 3, 0], 2: [0, 1, 3], 3: [0, 1, 2]}
 
 
@@ -153,10 +146,10 @@ def test_updates_and_copies_are_those_of_the_recursion(size):
 @pytest.mark.parametrize("k", [2, 100, 1000])
 def test_the_stack_of_models_is_as_high_as_the_tree(k):
     """Section 4.1: one model a level of the branch, O(log k) in all."""
-    Model.most = 0
-    treecv(Tracked(), table(1000), k)
-    assert Model.alive == 0
-    assert Model.most == 1 + int(np.ceil(np.log2(k)))
+    learner = Tracked()
+    treecv(learner, table(1000), k)
+    assert not learner.alive
+    assert learner.most == 1 + int(np.ceil(np.log2(k)))
 
 
 class Plain(Recorder):
@@ -219,7 +212,6 @@ def test_bad_folds(folds, message):
 
 @methods
 def test_rows_sorted_by_class_are_shuffled(method):
-    """The answer is that of the same folds of rows in that order."""
     data, learner = table(400), LEARNERS["pegasos"]
     data = data.take(np.argsort(data.y, kind="stable"))
     result = method(learner, data, 5)

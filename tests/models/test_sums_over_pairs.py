@@ -1,4 +1,4 @@
-"""Manifold-regularised models: sums over pairs, derivatives by autograd, deleted points."""
+"""Pairwise and manifold-regularised models: sums over pairs, autograd, deleted points."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,14 +11,29 @@ from oracles.refit import refit
 from scipy.sparse import csr_matrix
 
 import acvlib as acv
-from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity, SemiSupervised
+from acvlib.models import (
+    GraphAffinity,
+    ManifoldEnergy,
+    PairwiseLinear,
+    RBFAffinity,
+    SemiSupervised,
+)
 from acvlib.models.semisupervised import energy
 
-LOSSES = ("square", "logistic", "squared_hinge")
+OF_PAIRS = ("ranking", "contrastive")
+by_loss = pytest.mark.parametrize("loss", [*OF_PAIRS, "square", "logistic", "squared_hinge"])
 
 
-def problem(loss="square", p=40, s=16, seed=0, **gammas):
-    rng = np.random.default_rng(seed)
+def of_pairs(loss, p=30, copies=1):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((p, 3))
+    y = X @ [1.0, -0.5, 0.3] + 0.3 * rng.standard_normal(p)
+    y = y if loss == "ranking" else np.digitize(y, [-0.5, 0.5])
+    return PairwiseLinear(np.tile(X, (copies, 1)), np.tile(y, copies), loss, gamma_i=0.05)
+
+
+def half_labelled(loss="square", p=40, s=16, **gammas):
+    rng = np.random.default_rng(0)
     X = np.column_stack([np.ones(p), rng.standard_normal((p, 2))])
     y = X @ [0.3, 1.0, -0.5] + 0.5 * rng.standard_normal(p)
     y = y if loss == "square" else np.where(y > 0, 1.0, -1.0)
@@ -26,55 +41,82 @@ def problem(loss="square", p=40, s=16, seed=0, **gammas):
     return SemiSupervised(ManifoldEnergy(X, RBFAffinity(X, 2.0)), y, loss, **gammas)
 
 
+def problem(loss):
+    return of_pairs(loss) if loss in OF_PAIRS else half_labelled(loss, gamma_s=0.7)
+
+
 def folds_of(model, k=4):
     return acv.folds.k_fold(model.n_sites, k, np.random.default_rng(1), model.observed)
 
 
 def enumerated(model, params, weights):
-    """Eq. 2 times s, pair by pair."""
-    x, points = model.energy.features, model.energy.features
+    """Eq. 7 with weights, times p, or Eq. 2 times s, pair by pair."""
+    if isinstance(model, SemiSupervised):
+        return enumerated_energy(model, params, weights)
+    total = 0.0
+    for i in range(model.n_sites):
+        for j in range(model.n_sites):
+            u, (a, b) = (model.X[i] - model.X[j]) @ params, model.y[[i, j]]
+            if model.convex:
+                loss = 0.0 if a == b else np.log1p(np.exp(-np.sign(a - b) * u))
+            else:
+                loss = u**2 if a == b else max(1.0 - np.sqrt(u**2 + 0.01), 0.0) ** 2
+            total += weights[i] * weights[j] * loss
+    return model.n_sites * (total / weights.sum() ** 2 + model.gamma_i * params @ params)
+
+
+def enumerated_energy(model, params, weights):
+    x, at = model.energy.features, model.labelled
     f = x @ params
-    affinity = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=2) / 4.0)
+    affinity = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 4.0)
     pairs = np.sum(np.outer(weights, weights) * affinity * (f[:, None] - f) ** 2)
-    at = model.labelled
     losses = [weights[i] * model.heldout_loss(params, np.array([i]))[0] for i in at]
     value = model.gamma_s * sum(losses) / weights[at].sum()
     value = value + model.gamma_p * pairs / weights.sum() ** 2
     return len(at) * (value + model.gamma_i * params @ params)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@by_loss
 def test_objective_is_the_sum_over_all_pairs_and_closed_forms_are_autograds(loss):
-    model, rng = problem(loss, gamma_s=0.7), np.random.default_rng(2)
-    params, weights = 0.3 * rng.standard_normal(3), rng.random(model.n_sites)
-    ones = np.ones(model.n_sites)
+    model, rng = problem(loss), np.random.default_rng(1)
+    params, weights = 0.7 * rng.standard_normal(3), rng.random(model.n_sites)
+    weights[4] = 0.0
     value, gradient = model.derivatives.value_and_gradient(params, weights)
     expected = enumerated(model, params, weights)
     assert_allclose([value, model.objective(params, weights)], expected, rtol=1e-12)
     assert_allclose(gradient, grad(model.objective)(params, weights), rtol=1e-9, atol=1e-12)
     found = np.asarray(model.derivatives.hessian(params, weights))
     assert_allclose(found, hessian(model.objective)(params, weights), rtol=1e-9)
-    cross = jacobian(lambda w: grad(model.objective)(params, w))(ones)
-    folds = acv.folds.Folds([np.array([i]) for i in range(model.n_sites)])
-    assert_allclose(model.derivatives.cross(params, folds), -cross.T, rtol=1e-9, atol=1e-10)
+    cross = jacobian(lambda w: grad(model.objective)(params, w))
+    found = model.derivatives.cross(params, acv.folds.leave_one_out(model.n_sites))
+    assert_allclose(found, -cross(np.ones(model.n_sites)).T, rtol=1e-9, atol=1e-10)
+    if loss in OF_PAIRS:
+        found = model.derivatives.cross_matrix(params, weights)
+        assert_allclose(found, cross(weights), rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+def without(model, fold):
+    kept = np.setdiff1d(np.arange(model.n_sites), fold)
+    if isinstance(model, PairwiseLinear):
+        return replace(model, X=model.X[kept], y=model.y[kept])
+    x = model.energy.features[kept]
+    return replace(model, energy=ManifoldEnergy(x, RBFAffinity(x, 2.0)), y=model.y[kept])
+
+
+@by_loss
 def test_exact_is_deleting_points_and_refitting(loss):
     model = problem(loss)
-    folds = folds_of(model)
-    found = acv.exact(acv.fit(model), folds, tolerance=1e-9)
+    folds, full = folds_of(model), acv.fit(model)
+    found = acv.exact(full, folds, tolerance=1e-9)
     for params, fold in zip(found.params, folds, strict=True):
-        kept = np.setdiff1d(np.arange(model.n_sites), fold)
-        x = model.energy.features[kept]
-        without = replace(model, energy=ManifoldEnergy(x, RBFAffinity(x, 2.0)), y=model.y[kept])
-        assert_allclose(params, acv.fit(without, tolerance=1e-9).params, atol=1e-8)
-        by_scipy = refit(without.objective, np.zeros(3), np.ones(len(kept)))
+        left = without(model, fold)
+        assert_allclose(params, acv.fit(left, full.params, tolerance=1e-9).params, atol=1e-8)
+        by_scipy = refit(left.objective, full.params, np.ones(left.n_sites))
         assert_allclose(params, by_scipy, atol=1e-5)
 
 
 def test_theorem_3_1_misses_the_normalisers_own_term():
-    model = problem("logistic", gamma_p=0.5, gamma_i=0.4)
+    model = half_labelled("logistic", gamma_p=0.5, gamma_i=0.4)
     full, folds = acv.fit(model, tolerance=1e-10), folds_of(model)
     m, s, p = len(folds[0]), len(model.labelled), model.n_sites
     ones, pointwise = np.ones(p), replace(model, gamma_p=0.0, gamma_i=0.0)
@@ -102,7 +144,7 @@ def test_blocks_change_nothing(monkeypatch):
 
 
 def test_a_sparse_graph_gives_what_its_matrix_gives():
-    model, rng = problem(), np.random.default_rng(7)
+    model, rng = half_labelled(), np.random.default_rng(7)
     matrix = np.where(rng.random((40, 40)) < 0.2, 1.0, 0.0)
     matrix = matrix + matrix.T
     affinities = map(GraphAffinity, (matrix, csr_matrix(matrix)))
@@ -117,7 +159,7 @@ def test_a_sparse_graph_gives_what_its_matrix_gives():
 def test_threads_share_an_energy(kept, monkeypatch):
     """Its sums of folds are forgotten now and then, while other threads use them."""
     monkeypatch.setattr(energy, "KEPT", kept)
-    model = problem()
+    model = half_labelled()
     shared = ManifoldEnergy(model.energy.features, model.energy.affinity)
     folds = [np.array([i, i + 1]) for i in range(30)] * 10
     expected = [model.energy.left_out(fold).linear for fold in folds]
@@ -128,7 +170,7 @@ def test_threads_share_an_energy(kept, monkeypatch):
 
 
 def test_without_any_ridge_what_is_not_determined_is_named():
-    model = problem(gamma_p=0.0, gamma_i=0.0)
+    model = half_labelled(gamma_p=0.0, gamma_i=0.0)
     twice = model.energy.features[:, [0, 1, 1]]
     with pytest.raises(ValueError, match="not determined in some direction"):
         replace(model, energy=ManifoldEnergy(twice, RBFAffinity(twice, 1.0)))
@@ -137,3 +179,34 @@ def test_without_any_ridge_what_is_not_determined_is_named():
     separable = SemiSupervised(energy, np.sign(x[:, 0]), "logistic", 1.0, 0.0, 0.0)
     with pytest.raises(ValueError, match="theta is infinite"):
         acv.fit(separable)
+
+
+@pytest.mark.parametrize(
+    ("method", "order"), [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2)]
+)
+def test_halving_the_share_halves_the_printed_error_and_quarters_the_jackknifes(method, order):
+    errors = []
+    for copies in (6, 12):
+        model, fold = of_pairs("ranking", copies=copies), [np.arange(5)]
+        full = acv.fit(model, tolerance=1e-10)
+        exact = acv.exact(full, fold, tolerance=1e-10)
+        errors.append(np.linalg.norm(method(full, fold).params - exact.params))
+    assert_allclose(errors[0] / errors[1], 2**order, rtol=0.15)
+
+
+@pytest.mark.parametrize("loss", OF_PAIRS)
+def test_pairs_with_points_that_are_omitted_and_not_scored_are_no_losses(loss):
+    model = of_pairs(loss)
+    folds = acv.Folds([np.arange(8), np.arange(9, 20)], [np.array([5, 2, 3]), np.array([11, 10])])
+    result = acv.exact(acv.fit(model), folds)
+    for params, losses, scored in zip(result.params, result.losses, folds.scored, strict=True):
+        assert_allclose(losses, model.heldout_loss(params, scored), rtol=1e-12)
+
+
+def test_heldout_losses_average_to_equation_8():
+    model, fold = of_pairs("contrastive"), np.array([1, 4, 9])
+    params = np.array([0.2, 0.1, -0.4])
+    pairs = [np.array([j, k]) for j in fold for k in fold if j != k]
+    total = sum(model.pair_losses(params, pair)[0, 1] for pair in pairs)
+    # A point with itself has loss 0: same class, distance 0.
+    assert_allclose(model.heldout_loss(params, fold).mean(), total / 9.0)
