@@ -85,7 +85,8 @@ class Regression:
         """How long errors of gradients are: of scores, as exp(x) - 1 is convex, and of sums."""
         sizes = self._sizes(eta)
         heights = np.sqrt(np.einsum("nii->n", self.leverages))  # |z u| for |u| = 1; `bent` is above
-        noise = np.expm1(self._doubt(points)) / self.tall.max() * (sizes @ (self.tall * heights))
+        bends = 0.5 * self.model.sample_weight if self.choices else sizes
+        noise = np.expm1(self._doubt(points)) / self.tall.max() * (bends @ (self.tall * heights))
         noise += self.sums * (sizes @ self.bent)
         noise += self.sums * (np.abs(self.ridge * points) @ self.whole.units)
         return 2.0 * UP * noise
