@@ -18,6 +18,7 @@ import papermill
 from acvbook import ledger, origin
 from nbformat.v4 import new_code_cell
 from papermill.exceptions import PapermillExecutionError
+from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -27,14 +28,14 @@ LAST_CELL = "from acvbook import origin\norigin.keep_seen()"
 
 
 def execute(notebook, staging, scale):
-    """The text of the executed notebook, without what differs from run to run: times, random ids,
-    paths. BLAS and torch have one thread, as in all published times: two chapters run at once.
-    """
+    """The executed notebook, without times, ids and paths; on one thread, as two run at once."""
     os.environ |= {"ACVLIB_OUTPUT": staging, "OMP_NUM_THREADS": "1"}
     source = jupytext.read(notebook)
     source.cells.append(new_code_cell(LAST_CELL))
     settings = {"parameters": {"scale": scale}, "kernel_name": "python3", "cwd": str(ROOT)}
     settings |= {"progress_bar": False, "extra_arguments": ["--IPKernelApp.log_level=CRITICAL"]}
+    # not by ports: two kernels that start at once may choose the same one
+    settings["config"] = Config({"KernelManager": {"transport": "ipc"}})
     executed = papermill.execute_notebook(source, None, **settings)
     executed.cells.pop()
     executed.metadata.pop("papermill")
@@ -55,9 +56,8 @@ def run(notebook, folder):
         (staging / f"{notebook.stem}.ipynb").write_text(text, "utf-8")
         seen = json.loads((staging / origin.SEEN).read_text("utf-8"))
         (staging / origin.SEEN).unlink()
-        kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        cost = {"minutes": round((time.time() - started) / 60.0, 1)}
-        cost |= {"gigabytes": round(kilobytes / 1e6, 1)}
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # kilobytes
+        cost = {"minutes": round((time.time() - started) / 60, 1), "gigabytes": round(peak / 1e6, 1)}
         record = origin.origin(notebook, seen, started, commit) | cost
         origin.deliver(staging, folder, notebook.stem, record)
 
@@ -65,8 +65,8 @@ def run(notebook, folder):
 def main(notebook, folder):
     notebook, folder = Path(notebook), Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    print(f"{notebook.stem}: started at {folder.name} scale", flush=True)
     started = time.time()
+    print(f"{notebook.stem}: started at {folder.name} scale", flush=True)
     try:
         run(notebook, folder)
     except PapermillExecutionError as error:
