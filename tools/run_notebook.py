@@ -56,8 +56,8 @@ def run(notebook, folder):
         (staging / f"{notebook.stem}.ipynb").write_text(text, "utf-8")
         seen = json.loads((staging / origin.SEEN).read_text("utf-8"))
         (staging / origin.SEEN).unlink()
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # kilobytes
-        cost = {"minutes": round((time.time() - started) / 60, 1), "gigabytes": round(peak / 1e6, 1)}
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+        cost = {"minutes": round((time.time() - started) / 60, 1), "gigabytes": round(peak, 1)}
         record = origin.origin(notebook, seen, started, commit) | cost
         origin.deliver(staging, folder, notebook.stem, record)
 
