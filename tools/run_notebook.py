@@ -34,8 +34,8 @@ def execute(notebook, staging, scale):
     source.cells.append(new_code_cell(LAST_CELL))
     settings = {"parameters": {"scale": scale}, "kernel_name": "python3", "cwd": str(ROOT)}
     settings |= {"progress_bar": False, "extra_arguments": ["--IPKernelApp.log_level=CRITICAL"]}
-    # not by ports: two kernels that start at once may choose the same one
-    settings["config"] = Config({"KernelManager": {"transport": "ipc"}})
+    ip = f"{tempfile.gettempdir()}/acv{os.getpid()}"  # two kernels may choose the same port
+    settings["config"] = Config({"KernelManager": {"transport": "ipc", "ip": ip}})
     executed = papermill.execute_notebook(source, None, **settings)
     executed.cells.pop()
     executed.metadata.pop("papermill")
