@@ -110,10 +110,10 @@ shown = ["gap", "theta", "share", "differences", "indefinite"]
 one_split[shown].drop(["exact", "test"], level="rung").astype(float).round(3)
 
 # %% [markdown]
-# One recording can be all that a state is seen in. The exact refit then moves by many standard errors, further than any
-# quadratic holds, and a single step of either kind lands elsewhere. But one split is one draw. So here are many splits, each with new starts of EM, for the first three orders: the same recordings at
-# 10 frames a second, the rate of the studies that the paper follows. In each draw the folds of a few recordings are computed.
-# Medians over the draws:
+# One recording can be all that a state is seen in. The exact refit then moves by many standard errors, further than any quadratic
+# holds, and a single step of either kind lands elsewhere. But one split is one draw. So here are many splits, each with new starts
+# of EM, for the first three orders: the same recordings at 10 frames a second, the rate of the studies that the paper follows. In
+# each draw the folds of a few recordings are computed. Medians over the draws:
 
 # %%
 slow = datasets.load_or_simulate("mocap, 10 fps", slow_rng)
@@ -126,16 +126,15 @@ by_draw = drawn[shown].astype(float).groupby(["model", "rung"], sort=False)
 by_draw.median().drop(["exact", "test"], level="rung").round(3)
 
 # %% [markdown]
-# Now by measures that have power: under AR(1) the IJ leaves {value}`ghosh.fig6.drawn.share.ar1 | .0%` of the parameter error of doing nothing,
-# and what it adds to the losses correlates by {value}`ghosh.fig6.drawn.differences.ar1 | .2f` with what refits add
+# Now by measures that have power: under AR(1) the IJ leaves {value}`ghosh.fig6.drawn.share.ar1 | .0%` of the parameter error of doing nothing, and what
+# it adds to the losses correlates by {value}`ghosh.fig6.drawn.differences.ar1 | .2f` with what refits add
 # ({value}`ghosh.fig6.drawn.differences.ar1 low | .2f` to {value}`ghosh.fig6.drawn.differences.ar1 high | .2f` over
-# {value}`ghosh.fig6.drawn.differences.ar1 draws` draws). The mean losses, which the paper compares, cannot tell: under the worst of the three
-# orders doing nothing is {value}`ghosh.fig6.drawn.gap baseline | .2f` standard errors of cross-validation from exact, the IJ {value}`ghosh.fig6.drawn.gap | .2f`;
-# from the mean test loss {value}`ghosh.fig6.drawn.track baseline | .2f` and {value}`ghosh.fig6.drawn.track | .2f`. The
-# frozen step is nearer to the refit than doing nothing in {value}`beyond.ladder.mocap.frozen_beats_none | .0%` of the
-# folds, and nearer than the IJ in {value}`beyond.ladder.mocap.frozen_beats_ij | .0%`. A Newton step is nearer still: under AR(1)
-# its median parameter error is {value}`beyond.ladder.mocap.newton_step | .2g` standard errors, the IJ's
-# {value}`beyond.ladder.mocap.infinitesimal_jackknife | .2g`.
+# {value}`ghosh.fig6.drawn.differences.ar1 draws` draws). The mean losses, which the paper compares, cannot tell: under the worst of the three orders
+# doing nothing is {value}`ghosh.fig6.drawn.gap baseline | .2f` standard errors of cross-validation from exact, the IJ
+# {value}`ghosh.fig6.drawn.gap | .2f`; from the mean test loss {value}`ghosh.fig6.drawn.track baseline | .2f` and {value}`ghosh.fig6.drawn.track | .2f`.
+# The frozen step is nearer to the refit than doing nothing in {value}`beyond.ladder.mocap.frozen_beats_none | .0%` of the folds, and nearer than the IJ
+# in {value}`beyond.ladder.mocap.frozen_beats_ij | .0%`. A Newton step is nearer still: under AR(1) its median parameter error is
+# {value}`beyond.ladder.mocap.newton_step | .2g` standard errors, the IJ's {value}`beyond.ladder.mocap.infinitesimal_jackknife | .2g`.
 
 # %% tags=["remove-cell"]
 ledger.record("ghosh.fig6.unconverged", mocap_orders.unconverged(studied), data)
@@ -448,7 +447,8 @@ ledger.record("ghosh.fig8.estimated.ar1", row.correlation[ij], recording)
 ledger.record("ghosh.fig8.estimated.ar1.none", row.theta[none], recording)
 
 # %% [markdown]
-# A refit now moves by {value}`ghosh.fig8.estimated.ar1.none | .0f` standard errors in the median; the IJ's losses correlate by {value}`ghosh.fig8.estimated.ar1 | .2f` with exact ones.
+# A refit now moves by {value}`ghosh.fig8.estimated.ar1.none | .0f` standard errors in the median, and the IJ's losses correlate by
+# {value}`ghosh.fig8.estimated.ar1 | .2f` with the exact ones. Here, too, $\sigma^2$ decides.
 #
 # ## What to take away
 # - *No adjustment*: its mean losses choose the order that exact refits choose wherever models differ by more than refits

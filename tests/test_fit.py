@@ -2,6 +2,7 @@
 
 import warnings
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,6 +25,13 @@ from acvlib.models import GLM, HMM, GaussianHMM, LinearChainCRF, PoissonTraffic
 from acvlib.solvers.inverse import DenseHessian
 from acvlib.trials import UnconvergedFit
 from acvlib.weighting import SmallObjective, hide_labels
+
+
+@pytest.mark.parametrize("model", [RIDGE, INSTRUMENTS], ids=["objective", "equation"])
+def test_linear_models_are_fitted_to_their_closed_form(model):
+    fit = acv.fit(model)
+    assert_allclose(fit.params, model.solution(np.ones(60)), rtol=1e-9)
+    assert fit.newton_decrement <= 1e-6
 
 
 def test_others_are_fitted_to_the_optimum_that_scipy_finds_nearby():
@@ -126,6 +134,12 @@ def test_leave_one_out_weights_give_the_jackknife_of_folds(model):
     assert_allclose(bootstrap.refits(fit, weights, 1e-10), exact.params, atol=1e-9)
 
 
+def test_refits_equal_brute_force(model):
+    fit, weights = acv.fit(model), default_rng(0).multinomial(150, np.full(150, 1 / 150), 6)
+    for row, params in zip(weights, bootstrap.refits(fit, weights, tolerance=1e-9), strict=True):
+        assert_allclose(params, refit(model.objective, fit.params, row, gtol=1e-10), atol=1e-7)
+
+
 def test_a_resample_without_an_optimum_is_nan_and_warned_of():
     x = np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
     model = GLM(x, np.array([0.0, 1.0, 0.0, 1.0]))
@@ -153,6 +167,30 @@ def test_a_model_without_hessians_is_refused():
 
 
 FOLDS = Folds([np.array([0, 4, 5]), np.arange(10, 20), np.array([29])])
+PARAMS = np.array([0.3, 0.1, -0.4])
+
+
+@pytest.mark.parametrize("one_point", [True, False])
+@pytest.mark.parametrize("model", [RIDGE, INSTRUMENTS], ids=["objective", "equation"])
+def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model, one_point, rng):
+    params = PARAMS if one_point else rng.standard_normal((3, 3))
+    own = derivatives_of(model)
+
+    def numbers():
+        values, gradients = own.fold_gradients(params, FOLDS)
+        return values, gradients, own.fold_hessians(params, FOLDS).matrices
+
+    alone = numbers()
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert all(map(np.array_equal, alone, numbers()))
+    losses = own.heldout(params, FOLDS)
+    for i, fold in enumerate(FOLDS):
+        point = params if one_point else params[i]
+        weights = acv.folds.weights(60, fold)
+        firsts = own.value_and_gradient(point, weights)
+        expected = (*firsts, np.asarray(own.hessian(point, weights)))
+        assert all(np.array_equal(a[i], b) for a, b in zip(alone, expected, strict=True))
+        assert_array_equal(losses[i], model.heldout_loss(point, fold))
 
 
 def test_a_users_class_gets_the_optional_members_that_it_lacks():

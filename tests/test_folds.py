@@ -74,6 +74,24 @@ def test_what_has_two_readings_or_none_is_refused_with_its_fold_and_site(bad, me
         Folds.of(bad() if callable(bad) else bad, 10, HOLES)
 
 
+@given(st.data())
+def test_folds_are_accepted_just_when_each_is_a_set_of_observed_sites_short_of_all(data):
+    n_sites = data.draw(st.integers(1, 8))
+    observed = np.array(data.draw(st.lists(st.booleans(), min_size=n_sites, max_size=n_sites)))
+    drawn = data.draw(st.lists(st.lists(st.integers(-1, n_sites), max_size=5), max_size=4))
+    seen = set(np.flatnonzero(observed))
+    right = bool(drawn) and all(
+        0 < len(fold) == len(set(fold)) < len(seen) and set(fold) <= seen for fold in drawn
+    )
+    kind = data.draw(st.sampled_from([np.int64, np.int8, ">i4"]))
+    arrays = [np.array(fold, kind) for fold in drawn]
+    if right:
+        assert_array_equal(np.concatenate(Folds.of(arrays, n_sites, observed)), sum(drawn, []))
+    else:
+        with pytest.raises(ValueError, match="fold"):
+            Folds.of(arrays, n_sites, observed)
+
+
 def test_a_splitter_is_no_class():
     with pytest.raises(TypeError, match="what was given is the class KFold"):
         folds.from_splitter(KFold, np.empty((9, 1)))

@@ -65,8 +65,8 @@ def run(notebook, folder):
 def main(notebook, folder):
     notebook, folder = Path(notebook), Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    started = time.time()
     print(f"{notebook.stem}: started at {folder.name} scale", flush=True)
+    started = time.time()
     try:
         run(notebook, folder)
     except PapermillExecutionError as error:

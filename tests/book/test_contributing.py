@@ -1,19 +1,21 @@
 """CONTRIBUTING.md leads to files that exist, and its checklists are all that a new part needs."""
 
 import re
+from dataclasses import dataclass
 
 import autograd.numpy as anp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles.toy_models import Ridge
+from oracles.toy_models import Laplace
 from places import ROOT
 from small_book import CHAPTERS, CLAIMS, NOTEBOOK, SmallBook
 
 import acvlib as acv
+from acvlib.declared import declared
 from acvlib.methods.ladder import METHODS
 from acvlib.model import ModelDefaults
-from acvlib.models import FAMILIES, GLM, Family
+from acvlib.models import FAMILIES, GLM, HMM, Family
 from acvlib.results import Run
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -38,7 +40,6 @@ def test_every_path_exists():
     named = sorted(paths - set(ABSENT))
     assert len(named) > 30
     assert [path for path in named if not exists(path)] == []
-    assert re.search(r"minus_log_prior\(rows\)`, and `log_density\(row, frames\)", TEXT)
 
 
 def test_add_a_method(monkeypatch):
@@ -52,6 +53,14 @@ def test_add_a_method(monkeypatch):
     ends = rungs["no_adjustment"].params, rungs["infinitesimal_jackknife"].params
     assert_allclose(rungs["half_jackknife"].params, sum(ends) / 2, rtol=1e-12)
     assert "half_jackknife" in acv.compare_methods(*reversed(rungs.values())).to_string()
+
+
+def test_add_an_emission():
+    assert re.search(r"minus_log_prior\(rows\)`, and `log_density\(row, frames\)", TEXT)
+    x = np.repeat([0.0, 4.0, 0.0, 4.0], 10)[:, None] + RNG.standard_normal((40, 1))
+    fit = acv.fit(HMM([x], 2, Laplace(), "steps"))
+    exact, step = acv.exact(fit, FOLDS), acv.newton_step(fit, FOLDS)
+    assert abs(step.loss - exact.loss) < abs(acv.no_adjustment(fit, FOLDS).loss - exact.loss)
 
 
 def test_add_a_family(monkeypatch):
@@ -72,15 +81,33 @@ def test_add_a_family(monkeypatch):
     assert_allclose(acv.newton_step(fit, FOLDS).loss, acv.exact(fit, FOLDS).loss, rtol=1e-2)
 
 
-class Users(Ridge, ModelDefaults):
+@declared
+@dataclass(frozen=True)
+class Mean(ModelDefaults):
+    """The mean of numbers: four members, and no more."""
+
+    x: np.ndarray
     sites = "numbers"
+
+    @property
+    def n_sites(self):
+        return len(self.x)
+
+    def objective(self, params, weights):
+        return 0.5 * anp.sum(weights * (self.x - params[0]) ** 2)
+
+    def heldout_loss(self, params, fold):
+        return 0.5 * (self.x[fold] - params[0]) ** 2
+
+    def initial_params(self, rng):
+        return np.zeros(1)
 
 
 def test_add_a_model():
-    fit = acv.fit(Users(X, Y))
+    fit = acv.fit(Mean(Y))
     acv.check_model(fit.model, fit.params, 0)
-    kept = [fit.model.solution(acv.folds.weights(40, fold)) for fold in FOLDS]
-    assert_allclose(acv.newton_step(fit, FOLDS).params, kept)
+    kept = [np.delete(Y, fold).mean() for fold in FOLDS]
+    assert_allclose(acv.newton_step(fit, FOLDS).params[:, 0], kept)
     with pytest.raises(ValueError, match="numbers"):
         acv.exact(fit, acv.folds.k_fold(GLM(X, Y, "gaussian"), 5, 0))
 

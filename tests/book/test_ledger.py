@@ -93,11 +93,11 @@ def test_record_has_all_keys_and_plain_values_and_draws_their_median_and_spread(
     assert list(record) == ledger.KEYS
     assert [record[key] for key in ("value", "ok", "paper", "power")] == [3.05, True, 3, None]
     assert (record["data"], record["data_sha256"], record["seed"]) == ("real", REAL.sha256, 7)
-    both = ledger.record("pair.left", 0.95, [REAL, STAND_IN])
+    both = ledger.record("pair.right", 0.95, [REAL, STAND_IN])
     assert (both["data"], both["data_sha256"]) == ("real, partial", REAL.sha256)
-    draws = ledger.record_draws("pair.right", np.arange(11), REAL, baseline=np.zeros(11))
+    draws = ledger.record_draws("pair.left", np.arange(11), REAL, baseline=np.zeros(11))
     assert (draws["value"], draws["spread"], draws["draws"]) == (5, [1, 9], 11)
-    assert (draws["baseline"], draws["power"]) == (0, False)
+    assert (draws["baseline"], draws["power"]) == (0, True)
 
 
 def test_what_is_no_claim_or_was_recorded_or_comes_before_begin_is_refused(claims, monkeypatch):

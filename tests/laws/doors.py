@@ -80,11 +80,14 @@ def fitted(model: Any, fold: Any, weight: Any = 1.0, method: Callable = acv.exac
     return fit, method(fit, folds_of(fold, weight), **settings)
 
 
-def compared_by(door: str, candidates: dict, folds: acv.Folds, **settings: Any) -> Any:
-    """The table of `choose`, or of `compare_models` of exact refits."""
+def compared_by(
+    door: str, candidates: dict, folds: acv.Folds, method: str | None = None, **settings: Any
+) -> Any:
+    """The table of `choose`, by its own method unless told; or of `compare_models`, by exact."""
     if door == "choose":
-        return acv.choose(candidates, folds, "exact", **settings).table
-    results = {key: acv.exact(acv.fit(model), folds) for key, model in candidates.items()}
+        return acv.choose(candidates, folds, method, **settings).table
+    results_of = getattr(acv, method or "exact")
+    results = {key: results_of(acv.fit(model), folds) for key, model in candidates.items()}
     return acv.compare_models(results)
 
 

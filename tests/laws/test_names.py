@@ -323,7 +323,8 @@ def test_models_of_other_people_are_not_compared(name):
     def asked(own):
         if name == "same_choice":
             return acv.same_choice(acv.fit(first), acv.fit(own), 1)
-        return compared_by(name, {"first": first, "other": own}, folds)
+        method = "newton_step" if name == "compare_models" else None
+        return compared_by(name, {"first": first, "other": own}, folds, method)
 
     assert refused(asked, other, words="to_numpy")
     asked(replace(first, X=ROWS.to_numpy()[::-1]))  # which has no names
@@ -416,6 +417,15 @@ def test_columns_of_sequences_are_aligned(name):
         for new in ([turned], (turned, [len(turned)]), (polars.from_pandas(turned), [len(turned)])):
             found = model.sequence_losses(params, new)
             assert np.array_equal(found, model.sequence_losses(params, plain[:1]))
+
+
+@cases("names", ["FeatureCRF"], "of tags and sentences")
+def test_names_of_sentences_are_aligned(name):
+    X = pd.Series([[{"w": "a"}], [{"w": "b"}], [{"w": "a"}]])
+    y = pd.Series([["N"], ["V"], ["N"]])
+    model, other = acv.FeatureCRF(X, y), acv.FeatureCRF(X, y[::-1])
+    params, ones = np.arange(model.n_params) / 3.0, np.ones(model.n_sites)
+    assert model.objective(params, ones) == other.objective(params, ones)
 
 
 @cases("names", ["LinearChainCRF"], "of tags")

@@ -221,3 +221,46 @@ def test_a_column_that_a_fold_only_shares_is_fitted_without_it(family):
         np.testing.assert_allclose(found, refit, atol=1e-10)
     penalised = GLM(model.X, Y, family, penalty=0.1)
     assert np.isfinite(acv.infinitesimal_jackknife(acv.fit(penalised), pair).loss)
+
+
+@pytest.mark.parametrize("family", ["logistic", "probit"])
+@pytest.mark.parametrize("overlap", ["none", "one point shared"])
+def test_separable_classes_have_no_fit(family, overlap):
+    x = np.sort(X[:, :1], axis=0)
+    y = (np.arange(30) >= 15) * 1.0
+    if overlap != "none":  # quasi-separation: both classes at one x
+        x[15] = x[14]
+    with pytest.raises(NoFiniteOptimum, match="separates the responses"):
+        acv.fit(GLM(x, y, family))
+
+
+def test_counts_that_are_all_zero_in_a_group_have_no_fit(rng):
+    group = np.repeat([0.0, 1.0], 15)
+    counts = np.where(group == 1, 0, rng.poisson(3.0, 30))
+    with pytest.raises(NoFiniteOptimum, match="poisson likelihood"):
+        acv.fit(GLM(group[:, None], counts, "poisson"))
+
+
+def test_well_fitted_but_inseparable_classes_have_one():
+    x = np.concatenate([np.linspace(-300, 300, 60), [1.0, -1.0]])[:, None]
+    y = np.concatenate([(np.linspace(-300, 300, 60) > 0) * 1.0, [0.0, 1.0]])
+    model = GLM(x, y)
+    fit = acv.fit(model)
+    assert abs(x @ fit.params[1:]).max() > 15
+    assert fit.newton_decrement <= 1e-6
+
+
+def test_a_fold_that_leaves_separated_classes_has_no_refit():
+    x = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 0.5, -0.5])[:, None]
+    model = GLM(x, np.array([0, 0, 0, 1, 1, 1, 0, 1]), "logistic")
+    fit = acv.fit(model)
+    folds = acv.Folds([[0, 5], [6, 7]])
+    with pytest.warns(UnconvergedFit, match="without fold 1 the logistic likelihood"):
+        refits = acv.exact(fit, folds)
+    assert np.isfinite(refits.fold_losses).tolist() == [True, False]
+    assert refits.diagnostics["converged"].tolist() == [True, False]
+    result = acv.newton_step(fit, folds)
+    assert acv.check_result(result).unreliable[1]
+    with pytest.warns(UnconvergedFit, match="1 of 1 folds are nan|fold 1"):
+        assert np.isnan(acv.refit_unreliable(result).fold_losses[1])
+    assert acv.exact(fit, folds[:1]).diagnostics["converged"].all()

@@ -1,4 +1,4 @@
-"""Conditional random fields against enumeration of label sequences."""
+"""Conditional random fields against enumeration of label sequences, and delete-and-refit."""
 
 import autograd.numpy as anp
 import numpy as np
@@ -7,6 +7,7 @@ from autograd import grad, hessian, jacobian
 from autograd.scipy.special import logsumexp
 from numpy.testing import assert_allclose
 from oracles.enumerate import paths
+from oracles.refit import refit
 
 import acvlib as acv
 from acvlib.adapters.crfsuite import FeatureCRF
@@ -170,13 +171,31 @@ def test_sums_side_by_side_are_those_of_single_sentences(rng):
     assert total == pytest.approx(expected, rel=1e-9, abs=1e-10)
 
 
-def test_models_copy_what_they_are_given():
+def test_models_copy_what_they_are_given_and_pack_is_the_inverse_of_unpack():
     emissions, labels = data(0)
     model = LinearChainCRF(emissions, labels)
     emissions[0][:] = np.nan
     assert np.isfinite(model.emissions[0]).all()
     with pytest.raises(ValueError, match="read-only"):
         model.labels[0][:] = 1
+    params = np.random.default_rng(5).normal(size=D)
+    np.testing.assert_array_equal(model.pack(model.unpack(params)), params)
+
+
+@by_scheme
+def test_exact_is_delete_and_refit(scheme):
+    """One fold of a whole sentence: under hide_labels, every label of the second."""
+    model = LinearChainCRF(*data(0, n_tags=2), 0.3, scheme)
+    fit, folds = acv.fit(model), [np.array([0]), np.array([2, 3]), np.arange(1, 5)]
+    result = acv.exact(fit, folds)
+    assert result.diagnostics["converged"].all()
+    assert result.diagnostics["decrement"].max() <= 1e-6
+    for params, fold in zip(result.params, folds, strict=True):
+        weights = acv.folds.weights(model.n_sites, fold)
+        refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
+        assert params == pytest.approx(refitted, abs=1e-5)
+    with pytest.raises(ValueError, match="nothing is left to fit"):
+        acv.exact(fit, [np.arange(model.n_sites)])
 
 
 @by_kind

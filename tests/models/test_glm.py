@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles.refit import central_difference
+from oracles.refit import central_difference, refit
 from oracles.wrappers import ByAutograd, no_collector
 from scipy.special import softmax
 from scipy.stats import norm
@@ -200,11 +200,15 @@ def test_threads_that_share_the_folds_leave_no_trace():
     assert_allclose(alone.params, shared.params, rtol=1e-12, atol=1e-14)
 
 
-def test_methods_err_in_order(model, some_folds):
+def test_exact_equals_delete_and_refit_and_methods_err_in_order(model, some_folds):
     fit = acv.fit(model, tolerance=1e-10)
     for folds in some_folds:
         result = acv.exact(fit, folds, tolerance=1e-9)
         assert result.diagnostics["converged"].all()
+        for fold, params in list(zip(folds, result.params, strict=True))[:4]:
+            weights = acv.folds.weights(N, fold)
+            found = refit(model.objective, fit.params, weights, gtol=1e-10)
+            assert_allclose(params, found, atol=1e-7)
         methods = (acv.newton_step, acv.infinitesimal_jackknife, acv.no_adjustment)
         errors = [abs(method(fit, folds).params - result.params).mean() for method in methods]
         assert errors[0] < errors[1] < errors[2]
