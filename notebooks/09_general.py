@@ -165,8 +165,8 @@ pd.concat(apart).drop(["exact", "newton_step"], level="rung").round(4)
 
 # %% [markdown]
 # The setting of the paper is not known: the least $|t|$ decides, {value}`zhu.discrepancy.regression.infinitesimal_jackknife | .1f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife | .1f` of the jackknife, beside
-# {value}`zhu.discrepancy.regression.infinitesimal_jackknife baseline | .1f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife baseline | .1f` of doing nothing. Where features have variance 1 the folds' losses differ so
-# much that the test sees no step. At other settings, up to {value}`zhu.discrepancy.regression.infinitesimal_jackknife high | .1f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife high | .1f`, it sees a difference of the
+# {value}`zhu.discrepancy.regression.infinitesimal_jackknife baseline | .1f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife baseline | .1f` of doing nothing: there the losses of folds differ
+# so much that the test sees neither. At other settings, up to {value}`zhu.discrepancy.regression.infinitesimal_jackknife high | .1f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife high | .1f`, it sees a difference of the
 # jackknife that nobody would notice in a score: of one sign, as a linear step is too short in every fold. {verdict}`zhu.discrepancy`
 #
 # In standard errors of CV itself, from least to largest, the jackknife is off by {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se | .2f` to {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se high | .2f` on cpusmall and by
@@ -539,7 +539,7 @@ ledger.record_table("zhu.tab1", ratios, faces)
 # - For a score the rung matters: over the settings doing nothing is off by at least {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se baseline |
 #   .2f` (cpusmall) and {value}`zhu.discrepancy.classification.infinitesimal_jackknife.in_se baseline | .2f` (w2a) standard errors of CV itself, the jackknife
 #   by {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se | .2f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife.in_se | .2f`
-#   at its best. Where the folds' losses vary much neither is near.
+#   at its best. At its worst it is off by {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se high | .2f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife.in_se high | .1f`.
 # - The *jackknife* suffices where labels are many for the parameters and the penalty is not tiny: its parameters are wrong by
 #   {value}`beyond.ladder.general.regression.infinitesimal_jackknife` standard errors on cpusmall, where no adjustment is wrong by
 #   {value}`beyond.ladder.general.regression.no_adjustment`. A *frozen step* costs one gradient a fold, and is nearer to exact:
