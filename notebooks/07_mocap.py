@@ -300,7 +300,7 @@ figures.save(fig, "mocap_seconds", data=data)
 #
 # Folds are independent of each other. On two workers the exact refits of the first recordings under AR(1) are
 # {value}`ghosh.fig6.parallel | .2g` times as fast as on one, and the IJ {value}`ghosh.fig6.parallel_ij | .2g` times: medians of
-# pairs of runs in turn, on two cores with nothing else to do. {verdict}`ghosh.fig6.parallel`
+# pairs of runs in turn, on two cores with nothing else to do. Four of five pairs of refits lie between {value}`ghosh.fig6.parallel low | .2f` and {value}`ghosh.fig6.parallel high | .2f`. {verdict}`ghosh.fig6.parallel`
 
 # %% tags=["remove-cell"]
 last = f"AR({max(orders)})"
