@@ -67,7 +67,7 @@ table = future.summary(errors, schemes, exact)
 
 # %% [markdown]
 # *loss*: median error of a score, in nats; *params*: median distance from the refit, in standard errors of the full fit;
-# *ahead*: how many times the seconds of refitting each (in proportion to the sampled ones).
+# *ahead*: how many times the seconds of refitting each (in proportion to the sampled ones). *in_se*: of the mean score, distance from that of the refits, in standard errors of the latter, as if scores were independent.
 
 # %%
 table.round(5)

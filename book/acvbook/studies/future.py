@@ -91,23 +91,24 @@ def refitted(series: Series, rows: np.ndarray, at_once: int = 64) -> Scores:
 
 
 def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: Scores) -> Any:
-    """Errors at some origins, one column a scheme and one row an origin: of losses and of params.
-
-    Losses in nats; params in standard errors of the full fit.
+    """Errors at some origins, one column a scheme and one row an origin: of losses, in nats, and
+    with their sign as `gap`; of params, in standard errors of the full fit.
     """
     tables = {}
     for name, scores in schemes.items():
-        tables["loss", name] = np.abs(scores.losses[rows] - exact.losses)
+        tables["gap", name] = scores.losses[rows] - exact.losses
+        tables["loss", name] = np.abs(tables["gap", name])
         gaps = series.fit.standard_errors_between(scores.params[rows], exact.params)
         tables["params", name] = gaps
     return pd.DataFrame(tables)
 
 
 def summary(found: pd.DataFrame, schemes: dict[str, Scores], exact: Scores) -> pd.DataFrame:
-    """Median errors over the origins, refits, seconds and their gain over exact, a row a scheme."""
-    middle = found.median().unstack(0)
-    table = middle.reindex(list(schemes))
-    table["over_spread"] = table.loss / np.nanstd(exact.losses)
+    """Median errors over the origins and of the mean (in_se), refits, seconds, a row a scheme."""
+    table = found[["loss", "params"]].median().unstack(0).reindex(list(schemes))
+    spread = np.nanstd(exact.losses)
+    table["over_spread"] = table.loss / spread
+    table["in_se"] = found.gap.mean().abs() / (spread / found.gap.count() ** 0.5)
     table["refits"] = [scores.refits for scores in schemes.values()]
     table["seconds"] = [scores.seconds for scores in schemes.values()]
     table["ahead"] = exact.seconds / table.seconds
