@@ -5,11 +5,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 
 import acvlib as acv
 from acvlib.beyond import any_k
+from acvlib.beyond.measures import check_linear
 from acvlib.beyond.preference import _terms, gap
 from acvlib.models import GLM
 
@@ -147,10 +149,22 @@ def test_what_cannot_be_proved_is_refused():
     ):
         with pytest.raises(error, match=message):
             acv.most_influential(acv.fit(model), lambda p: p[1], k, certify=True)
-    with pytest.raises(acv.NotCertified, match="not linear"):
-        acv.most_influential(fit, lambda p: p[0] ** 3 + p[0], 2, certify=True)
     with pytest.raises(acv.NotCertified, match="probit: .* logistic and Poisson GLMs"):
         acv.robustness_interval(acv.fit(of_rows("probit", 1.0)), lambda p: p[0], 2)
+
+
+BENT = [lambda p: anp.maximum(p[0], -3.0 * p[0]), lambda p: p[0] + 2.0 * anp.abs(p[-1] - 9.0)]
+BENT += [lambda p: p[0] if p[0] > -9.0 else 0.0, lambda p: p[0] + anp.floor(p[-1])]
+BENT += [lambda p: p[0] ** 3 + p[0], lambda p: p[0] * p[-1], lambda p: 1.0 / (9.0 + p[0])]
+
+
+@pytest.mark.parametrize("phi", BENT)
+def test_a_phi_that_bends_anywhere_is_refused(phi):
+    for dim in range(1, 9):
+        fit, c = drawn(2 * dim, "logistic", 60, dim, 0)
+        with pytest.raises(acv.NotCertified, match="may not be linear"):
+            acv.most_influential(fit, phi, 2, certify=True)
+        check_linear(lambda p, c=c: 2.0 - (c * p[::-1]).sum() / 3.0 + np.sum(p), c)
 
 
 def pair(seed, family):
