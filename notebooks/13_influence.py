@@ -218,8 +218,8 @@ figures.save(fig, "any_k")
 wages = influence.wages(rng, 4000 if paper else 1000)
 for name, fit in {"simulated": wages, "breast cancer": cancer}.items():
     weak = influence.weakest(fit)
-    proved, flips = acv.robustness_interval(fit, lambda p, j=weak: p[j], 50)
-    print(f"{name}: no {proved} rows change the sign; {flips} do")
+    proved, flips = acv.robustness_interval(fit, lambda p, j=weak: p[j], 100)
+    print(f"{name}: no {proved} rows change the sign; {flips} are found that do")
 
 # %% [markdown]
 # And which model wins? `acv.same_choice` proves of two regressions which one leave-one-out prefers.
