@@ -1,8 +1,12 @@
-"""What each site does to a fit: its leverage, Cook's distance, dfbetas."""
+"""What each site does to a fit: its leverage, Cook's distance, dfbetas; and linear conclusions."""
 
+from collections.abc import Callable
 from typing import Any
 
+import autograd.numpy as anp
 import numpy as np
+from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.tracer import Node, trace
 from scipy.linalg import solve_triangular
 
 from ..checks import require
@@ -12,8 +16,12 @@ from ..folds.sites import Known
 from ..methods.ladder import newton_step
 from ..models import GLM
 from ..results import AFit
+from .certify.verified import NotCertified
 
 NUDGE = 1e-4  # standard errors, over which derivatives of sites are differences
+# What is linear in all that it is applied to, and what is so in one of two.
+SUMS = {ArrayBox.__getitem__, anp.add, anp.subtract, anp.negative, anp.sum}
+SCALES = {anp.multiply, anp.dot, anp.matmul, anp.divide, anp.true_divide}
 
 
 @declared
@@ -80,3 +88,27 @@ def _variances(model, params, sites, leverage):
         raise ValueError(f"{len(sites)} rows, {len(params)} parameters: no residual variance")
     without = (squares.sum() - squares / (1.0 - leverage)) / (freedom - 1)
     return squares.sum() / freedom, without
+
+
+def check_linear(phi: Callable, params: np.ndarray) -> None:
+    """Raise NotCertified unless every operation of phi on params (D,) is known to be linear.
+
+    Nothing is sampled: autograd hands over each operation, a comparison or a rounding as well. It
+    does not see what phi reads of params as a truth value or a text.
+    """
+    trace(_Linear.new_root(), phi, params)
+
+
+class _Linear(Node):
+    """A result within phi, of an operation on results at some places among its arguments."""
+
+    def initialize_root(self):
+        pass
+
+    def __init__(self, value, fun, args, kwargs, places, parents):
+        above = fun not in {anp.divide, anp.true_divide} or places == (0,)
+        known = fun in SUMS or (fun in SCALES and len(places) == 1 and above)
+        bare = {name for name, given in kwargs.items() if given is not None} <= {"axis", "keepdims"}
+        if not (known and bare and np.result_type(value).char == "d"):  # no dtype that rounds
+            name = fun.__name__
+            raise NotCertified(f"certify: phi may not be linear, it uses {name}: bound c @ params")

@@ -65,7 +65,9 @@ def approx_tune(
     ----------
     estimator: a fitted estimator, Pipeline or search with C or alpha, whatever its value.
     values: (n_values,) positive numbers for C or alpha.
-    cv: as for `approx_cross_validate`; leave-one-out if None. All values have the same folds.
+    cv: as for `approx_cross_validate`; leave-one-out if None. All values have the same folds. Means
+        over rows are not pooled; ranks, as AUC, have no value of one row, and pooled over
+        leave-one-out they are biased against the model: take cv=10, say, for these.
     scoring: one scorer; minus log loss, or half the mean deviance, if None.
     groups, params, method, unreliable: as for `approx_cross_validate`.
 

@@ -3,13 +3,15 @@
 import os
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 
 import acvlib as acv
 from acvlib.beyond import any_k
+from acvlib.beyond.measures import check_linear
 from acvlib.beyond.preference import _terms, gap
 from acvlib.models import GLM
 
@@ -136,8 +138,7 @@ def test_robustness_interval_holds_what_exhaustion_says():
 
 def test_what_cannot_be_proved_is_refused():
     fit, _ = drawn(0, "logistic", 14, 2, 0)
-    X, y = fit.model.X, fit.model.y
-    of_rows = partial(GLM, X, y)
+    of_rows = partial(GLM, fit.model.X, fit.model.y)
     separable = GLM(np.arange(12.0)[:, None], np.arange(12) > 5)
     for model, k, error, message in (
         (fit.model, 12, ValueError, "less than 14 observed rows less 2 params"),
@@ -147,10 +148,20 @@ def test_what_cannot_be_proved_is_refused():
     ):
         with pytest.raises(error, match=message):
             acv.most_influential(acv.fit(model), lambda p: p[1], k, certify=True)
-    with pytest.raises(acv.NotCertified, match="not linear"):
-        acv.most_influential(fit, lambda p: p[0] ** 3 + p[0], 2, certify=True)
     with pytest.raises(acv.NotCertified, match="probit: .* logistic and Poisson GLMs"):
         acv.robustness_interval(acv.fit(of_rows("probit", 1.0)), lambda p: p[0], 2)
+
+
+BENT = [lambda p: anp.maximum(p[0], -3.0 * p[0]), lambda p: p[0] + 2.0 * anp.abs(p[-1] - 9.0)]
+BENT += [lambda p: p[0] if p[0] > -9.0 else 0.0, lambda p: p[0] ** 3, lambda p: p[0] * p[-1]]
+
+
+def test_a_phi_that_bends_anywhere_is_refused():
+    for dim, phi in product(range(1, 9), BENT):
+        fit, c = drawn(2 * dim, "logistic", 60, dim, 0)
+        with pytest.raises(acv.NotCertified, match="may not be linear"):
+            acv.most_influential(fit, phi, 2, certify=True)
+        check_linear(lambda p, c=c: 2.0 - (c * p[::-1]).sum() / 3.0 + np.sum(p), c)
 
 
 def pair(seed, family):
@@ -211,9 +222,8 @@ def test_the_same_choice_holds_and_the_set_that_is_found_flips_it(rng):
     proved, found = acv.same_choice(*fits, 30)
     assert acv.same_choice(*fits[::-1], 30) == (proved, found)
     assert 1 <= proved < found <= 30
-    other = acv.fit(GLM(X, ~y, penalty=1.0))
     with pytest.raises(ValueError, match="their y are not equal"):
-        acv.same_choice(fits[0], other, 2)
+        acv.same_choice(fits[0], acv.fit(GLM(X, ~y, penalty=1.0)), 2)
     with pytest.raises(acv.NotCertified, match="gaussian"):
         acv.same_choice(acv.fit(GLM(X, y * 1.0, "gaussian")), fits[0], 2)
     with pytest.raises(ValueError, match="observed rows less those of params"):
