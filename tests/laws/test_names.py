@@ -15,8 +15,8 @@ import polars
 import pytest
 from hypothesis import strategies as st
 from oracles.toy_models import OfFunctions
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import KFold
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import KFold, LeaveOneGroupOut
 
 import acvlib as acv
 from acvlib import models
@@ -362,6 +362,35 @@ def test_labels_are_in_the_order_of_the_points(name):
         assert model.index.equals(ROWS.index)
     assert refused(models.SemiSupervised, energy, y[:9], words="the rows")
     assert refused(models.SemiSupervised, energy, y[:9].to_numpy(), words="p = 12 as in energy")
+
+
+BESIDE_X = ["approx_cross_validate", "approx_cross_val_predict", "approx_tune"]
+
+
+@cases("names", BESIDE_X, "of rows beside X")
+def test_rows_beside_those_of_scikit_learn_are_in_their_order_or_refused(name):
+    """As scikit-learn takes them by place; names that X does not have are no names of its rows."""
+    beside = {"y": pd.Series(np.cos(np.arange(12.0)), ROWS.index), "groups": GROUPS}
+    beside |= {"sample_weight": 1.0 + GROUPS}
+
+    def told(X=ROWS, **changed):
+        y, groups, weight = (beside | changed).values()
+        fit = Ridge().fit(X, y, weight)
+        values = [[1.0]] if name == "approx_tune" else []
+        settings = {"cv": LeaveOneGroupOut(), "params": {"sample_weight": weight}}
+        said = getattr(acv, name)(fit, X, y, *values, groups=groups, **settings)
+        said = said["test_score"] if isinstance(said, dict) else said
+        return getattr(said, "scores", said)
+
+    expected = told()
+    for key, right in beside.items():
+        other = right.iloc[::-1]
+        for X, first in (ROWS, "X"), (ROWS.to_numpy(), "groups" if key == "y" else "y"):
+            remedies = f"pass {key}.loc[{first}.index], to fit as well, or {key}.to_numpy() if"
+            words = remedies if key != "y" or first == "X" else "pass groups.loc[y.index]"
+            assert refused(told, X, words=words, **{key: other})
+        for given in (other.loc[ROWS.index], right.to_numpy(), right.reset_index(drop=True)):
+            assert np.array_equal(told(**{key: given}), expected)
 
 
 @cases("names", ["approx_cross_validate"], "of a class that nothing weighs")
