@@ -5,6 +5,7 @@ A setting that is not honoured is refused. Their refits are the truth, to what t
 
 import copy
 import logging
+import sys
 import warnings
 from importlib import import_module
 
@@ -16,6 +17,7 @@ from hmmlearn.base import ConvergenceMonitor
 from scipy.sparse import coo_array, csr_array
 from scipy.special import logsumexp
 from scipy.stats import norm
+from sklearn import linear_model
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
@@ -44,12 +46,12 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardSca
 import acvlib as acv
 
 from .doors import folds_of, names_of, real_frames, rows, sentences, words
-from .law import RNG, Refused, ask, cases, hold, refused
+from .law import LIBRARY, RNG, Refused, ask, cases, hold, refused
 
 logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
 TIGHT = {"tol": 1e-9, "max_iter": 2000}
 NEWTON = TIGHT | {"solver": "newton-cholesky"}
-BY_RIDGE = {"l1_ratios": (0,), "use_legacy_attributes": False}
+BY_RIDGE = {"l1_ratios": (0,), "use_legacy_attributes": False, "scoring": "neg_log_loss"}
 CV = KFold(4, shuffle=True, random_state=0)
 Clipped = type("Clipped", (Pipeline,), {"predict": lambda m, X: Pipeline.predict(m, X).clip(1)})
 
@@ -83,7 +85,7 @@ def score_cases(rng):
 
     logits, counts = LogisticRegression(C=0.1, **NEWTON), PoissonRegressor(**NEWTON)
     line, ridge = LinearRegression(), Ridge()
-    logits_cv = LogisticRegressionCV(Cs=[0.1], cv=3, scoring="neg_log_loss", **BY_RIDGE, **TIGHT)
+    logits_cv = LogisticRegressionCV(Cs=[0.1], cv=3, **BY_RIDGE, **TIGHT)
     by_auc = GridSearchCV(logits, {"C": [0.1]}, scoring="roc_auc")
     by_squares = GridSearchCV(ridge, {"alpha": [1.0]}, scoring="neg_mean_squared_error")
     deviance = {"scoring": "neg_mean_poisson_deviance"}
@@ -183,10 +185,8 @@ CHOOSE = {
     "LogisticRegressionCV": (
         LogisticRegressionCV(
             Cs=[0.01, 0.1, 10.0],
-            scoring="accuracy",
             cv=[(np.arange(30), np.arange(30, 40))],
-            **BY_RIDGE,
-            **NEWTON,
+            **BY_RIDGE | NEWTON | {"scoring": "accuracy"},
         ),
         lambda m: LogisticRegression(C=m.C_, **NEWTON),
     ),
@@ -292,6 +292,7 @@ SETTINGS = {
     "GMM means_prior": (hmm.GMMHMM, MIXED | {"means_weight": 20.0}),
     "Poisson lambdas_prior": (hmm.PoissonHMM, {"lambdas_prior": 3.0, "lambdas_weight": 2.0}),
     "Categorical": (hmm.CategoricalHMM, {"emissionprob_prior": 2.0}),
+    "algorithm": (hmm.GaussianHMM, {"algorithm": "map"}),
 }
 HONOURED = {"transmat_prior"}  # a kind of setting that ours have, so that it is no use to refuse it
 
@@ -391,6 +392,69 @@ def test_refits_are_crfsuites_or_the_setting_is_refused(name):
         for i in np.flatnonzero(fold == k):
             crf.tagger_.set(X[i])
             assert np.isclose(found[i], -np.log(crf.tagger_.probability(y[i])), rtol=1e-3)
+
+
+# Settings of all of them
+
+START = "where a fit starts, which ours does at its end"
+EFFORT = "how far and how fast a fit goes: one that is far from an optimum is warned of, or ended"
+SAME = "other ways to the same numbers"
+CHOSEN = "how a value was chosen, which stays"
+HMM = {"n_components n_mix n_features": "the shapes of what was fitted, which is read"}
+HMM |= {"init_params min_covar random_state": START, "n_iter tol verbose": EFFORT}
+HMM |= {"implementation": SAME, "means_prior": "nothing without a means_weight, which is refused"}
+TRAINED = "of algorithms that are refused"
+OF_CRF = {
+    # without them refits keep the weights of all data, as the docstring says
+    "all_possible_states all_possible_transitions": "its model file says which weights there are",
+    "averaging c calibration_candidates calibration_eta calibration_max_trials": TRAINED,
+    "calibration_rate calibration_samples error_sensitive gamma pa_type variance": TRAINED,
+    "delta epsilon linesearch max_iterations max_linesearch num_memories period": EFFORT,
+    "keep_tempfiles model_filename verbose": "where its model file lies",
+    "trainer_cls": "what it logs and writes is compared with X and y",
+}
+LOGITS = {"max_iter n_jobs tol verbose warm_start": EFFORT, "dual random_state": SAME}
+LOGITS |= {"intercept_scaling": "of liblinear with an intercept, which is refused"}
+LOGITS |= {"Cs cv l1_ratios scoring use_legacy_attributes": CHOSEN}
+LINE = {"copy_X n_jobs": SAME, "max_iter tol random_state solver verbose warm_start": EFFORT}
+LINE |= {"alphas cv gcv_mode scoring store_cv_results": CHOSEN}
+LINE |= {"alpha_per_target": "makes several alpha_, which are refused"}
+HARMLESS = dict.fromkeys(["GaussianHMM", "GMMHMM", "CategoricalHMM", "PoissonHMM"], HMM)
+HARMLESS |= dict.fromkeys(["LogisticRegression", "LogisticRegressionCV"], LOGITS)
+HARMLESS |= dict.fromkeys(["LinearRegression", "PoissonRegressor", "Ridge", "RidgeCV"], LINE)
+HARMLESS |= {"CRF": OF_CRF}
+
+
+@cases("theirs", HARMLESS, "of each setting")
+def test_every_setting_is_read_or_has_a_reason_not_to_be(name, monkeypatch):
+    """By the library's own lines: what theirs read of themselves is no matter."""
+    rng, read = np.random.default_rng(1), set()
+    if name == "CRF":
+        kind, data = sklearn_crfsuite.CRF, sentences(rng)
+        given = words(data["scores"]), names_of(data["tags"])
+        fitted = kind("lbfgs", c1=0.0).fit(*given)
+    elif kind := getattr(hmm, name, None):
+        given = (rng.integers(0, 3, (80, 1)),)
+        fitted = kind(2, random_state=0, **PRIORS).fit(*given)
+    else:
+        kind, given = getattr(linear_model, name), plain(rng, "logistic")
+        fitted = kind(**BY_RIDGE if name == "LogisticRegressionCV" else {}).fit(*given)
+    usual = kind.__getattribute__
+
+    def seen(self, key):
+        if sys._getframe(1).f_code.co_filename.startswith(LIBRARY):
+            read.add(key)
+        return usual(self, key)
+
+    monkeypatch.setattr(kind, "__getattribute__", seen)
+    with warnings.catch_warnings(action="ignore"):
+        if not hasattr(linear_model, name):
+            door = acv.from_crfsuite if name == "CRF" else acv.from_hmmlearn
+            door(fitted, *given)
+        else:
+            acv.approx_cross_validate(fitted, *given, cv=CV)
+    harmless = {each for names in HARMLESS[name] for each in names.split()}
+    assert fitted.get_params().keys() - read <= harmless
 
 
 # Functions of JAX and torch: checked at every site that they stand for.
