@@ -4,6 +4,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import yaml
 from places import ROOT
@@ -71,3 +74,27 @@ def test_the_public_workflow_runs_the_same_script():
     runs = [step.get("run") for name, job in JOBS if name == "check" for step in job["steps"]]
     assert "bash .ci/run" in runs
     assert all("ACVLIB_DATA" not in path.read_text("utf-8") for path in FILES)
+
+
+OLD = "import sys; sys.version_info, sys.version = (3, 10), '3.10.9 '; exec(sys.argv[1])"
+
+
+def test_make_says_what_a_machine_lacks_before_it_installs():
+    """The second as another user than root, who may write everywhere."""
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / "requirements").mkdir()
+        for name in ("requirements/library.txt", "requirements.lock", "pyproject.toml"):
+            (Path(place) / name).touch()
+        shutil.copy(ROOT / "Makefile", place)
+        (Path(place) / "old").write_text(f'#!/bin/sh\nexec {sys.executable} -c "{OLD}" "$2"\n')
+        other = {"user": 65534} if os.geteuid() == 0 else {}
+        for python, mode, user, said in (
+            ("sh old", 0o755, {}, "acvlib needs Python 3.11 or newer"),
+            ("true", 0o555, other, "cannot be written: make installs"),
+        ):
+            Path(place).chmod(mode)
+            run = ["make", "test", f"PYTHON={python}"]
+            made = subprocess.run(run, cwd=place, capture_output=True, text=True, **user)
+            Path(place).chmod(0o755)
+            assert made.returncode
+            assert said in made.stdout + made.stderr
