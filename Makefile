@@ -4,6 +4,7 @@
 # make publish                    run at paper scale and keep the result in book/published/
 # make test | test-coverage       test the library, which needs a small environment only
 # make test-laws                  the laws and the attack on all that is public, with more examples
+# make test-nightly               the laws with 2,000 examples each, which takes days: goes on where it stopped
 # make test-book                  test the book's own code, and models in torch, in the environment of the book
 # make test-data                  test the data sets again, where $ACVLIB_DATA has them
 # make lint | wheel               style and types; the package as pip installs it
@@ -21,7 +22,7 @@ READY := .venv/.ready
 comma := ,
 PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site pdf publish test test-coverage test-laws test-book test-data lint wheel bench publish-bench check release lock
+.PHONY: book site pdf publish test test-coverage test-laws test-nightly test-book test-data lint wheel bench publish-bench check release lock
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -45,6 +46,13 @@ test-coverage: $(LIBRARY)
 
 test-laws: $(READY)
 	HYPOTHESIS_PROFILE=ci $(PYTEST) tests/laws tests/attack
+
+test-nightly: $(patsubst tests/%.py,build/nightly/%,$(wildcard tests/laws/test_*.py))
+	rm -r build/nightly  # the next time draws others
+
+build/nightly/%: tests/%.py $(shell find acvlib tests/laws tests/oracles -name '*.py') | $(READY)
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) --dist=worksteal $<
+	@mkdir -p $(@D) && touch $@
 
 test-book: $(READY)
 	$(PYTEST) tests/book tests/adapters  # torch is here

@@ -207,6 +207,7 @@ def test_a_users_class_gets_the_optional_members_that_it_lacks():
 
 
 def test_gammaln_has_a_forward_mode_for_emissions_of_users():
+    """Case hmm_25, a negative binomial of one's own."""
     derivatives_of(RIDGE)
     assert make_jvp(special.gammaln)(3.0)(2.0)[1] == 2.0 * special.psi(3.0)
 

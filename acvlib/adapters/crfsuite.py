@@ -220,7 +220,9 @@ def from_crfsuite(
     """The `FeatureCRF` of a fitted `sklearn_crfsuite.CRF` and the params (D,) that it holds.
 
     X, y: what it was fitted to. Weights are read from its model file, as `state_features_` has six
-    digits only. L-BFGS stops early: `acv.fit(model, start=params)` goes on to the optimum.
+    digits only. L-BFGS stops early: `acv.fit(model, start=params)` goes on to the optimum. Without
+    all_possible_states and all_possible_transitions crfsuite refits only the pairs that a fold
+    leaves; weights of all pairs of X and y stay here, and losses of folds are a little others.
 
     Raises
     ------

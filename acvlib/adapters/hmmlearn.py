@@ -84,6 +84,11 @@ def from_hmmlearn(
             f"only startprob and transmat can stay. Refit with params including "
             f"{''.join(parts)!r}"
         )
+    if fitted.algorithm != "viterbi":
+        raise ValueError(
+            f"algorithm={fitted.algorithm!r}: ours decode by 'viterbi', which set_params changes "
+            "without a new fit; the likeliest state of each frame is model.posterior's largest"
+        )
     emission, named = read(fitted, np.concatenate(sequences))
     rows = np.vstack([fitted.startprob_, fitted.transmat_]).astype(float)
     wrong = np.flatnonzero(abs(rows.sum(axis=1) - 1.0) > 1e-6)

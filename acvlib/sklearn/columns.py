@@ -1,4 +1,7 @@
-"""Fewer columns that say the same, of more columns than rows and of collinear ones."""
+"""Fewer columns that say the same, of more columns than rows and of collinear ones.
+
+And whether rows that have names stand in one order.
+"""
 
 from typing import Any
 
@@ -8,12 +11,31 @@ from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 from scipy.sparse import issparse
 from scipy.sparse.linalg import aslinearoperator
 
+from ..checks import index_of
 from ..parallel import blas_for
 from ..weighting import site_weights
 
 LARGEST = 2**31  # bytes of a dense X that is made of a sparse one
 COLLINEAR = 1e-12  # spread over the largest, of directions that X has not, but for rounding
 SINGULAR = 1e-6  # reciprocal condition of a matrix from which on its factor has lost digits
+
+
+def check_order(things: dict) -> None:
+    """Raise ValueError where rows of two have the same names in another order, as in pandas.
+
+    scikit-learn takes them by place, and so did the fit. Other names, as of a default index, pass.
+    """
+    indices = {name: index_of(thing) for name, thing in things.items()}
+    first = next((name for name, index in indices.items() if index is not None), "")
+    rows = indices.get(first)
+    for name, index in indices.items():
+        if index is None or len(index) != len(rows) or index.equals(rows):
+            continue
+        if index.isin(rows).all() and rows.isin(index).all():
+            by_name = f"pass {name}.loc[{first}.index], to fit as well"
+            by_place = f"{name}.to_numpy() if its rows stand as those of {first} do"
+            reason = "in another order, and scikit-learn takes rows by place"
+            raise ValueError(f"{name} has the rows of {first} {reason}: {by_name}, or {by_place}")
 
 
 def reduced(estimator: Any, X: Any, settings: dict, weights: Any) -> tuple[np.ndarray, Any]:

@@ -22,7 +22,7 @@ from ..models.glm.hessians import own_scores
 from ..parallel import blas_for
 from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum, UnconvergedFit
-from .columns import COLLINEAR, reduced
+from .columns import COLLINEAR, check_order, reduced
 from .estimators import (
     FIRST,
     in_order,
@@ -78,6 +78,7 @@ class Refits:
         self.last = self.layers[-1]
         X = in_order(self.layers, X)
         weights = weights_of(self.layers, params)
+        check_order({"X": X, "y": y, "groups": groups} | (params or {}))
         self.X, self.y, groups, self.weights = utils.indexable(X, y, groups, weights)
         self.inputs = inputs_of(self.layers, self.X, self.y)
         sparse = issparse(self.inputs)

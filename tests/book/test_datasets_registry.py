@@ -2,6 +2,9 @@
 
 import hashlib
 import http.server
+import re
+import subprocess
+import sys
 import threading
 import zipfile
 from dataclasses import replace
@@ -12,6 +15,7 @@ from acvbook.datasets import __main__ as command_line
 from acvbook.datasets import fetch as fetching
 from acvbook.datasets import registry
 from acvbook.datasets.fetch import fetch
+from places import ROOT
 
 CONTENT = b"made up\n"
 TOY = registry.DataSet(
@@ -66,9 +70,11 @@ def test_registry_is_complete():
 
 def test_missing_file_names_places_and_remedy_and_a_corrupt_one_is_not_passed_over(toy):
     message = r"given.*or.*cache.*by hand from https://example\.org"
+    toy[0].rmdir()  # $ACVLIB_DATA has other sets
     with pytest.raises(registry.DataNotFound, match=message):
         registry.find("toy", "a.csv")
     given, cached = toy
+    given.mkdir()
     (given / "a.csv").write_bytes(b"altered")
     (cached / "a.csv").write_bytes(CONTENT)
     with pytest.raises(registry.DataCorrupt) as raised:
@@ -80,6 +86,9 @@ def test_missing_file_names_places_and_remedy_and_a_corrupt_one_is_not_passed_ov
 def test_fetch_needs_a_route_and_verifies_each_file(toy, served, monkeypatch):
     public, address = served
     with pytest.raises(registry.DataNotFound, match=r"no download; by hand .* Ask\."):
+        fetch("toy")
+    use_only(monkeypatch, urls={"a.csv": "http://127.0.0.1:9/a.csv"})  # as without a network
+    with pytest.raises(registry.DataNotFound, match=r"toy: download failed .*refused.* Ask\."):
         fetch("toy")
     use_only(monkeypatch, urls={"a.csv": f"{address}/absent.csv"})
     with pytest.raises(registry.DataNotFound, match=r"download failed .*404.* Ask\."):
@@ -125,3 +134,17 @@ def test_the_command_lists_and_fails_in_one_line(toy, capsys, monkeypatch):
     assert "toy has no download; by hand" in command_line.main(["fetch", "toy"])
     monkeypatch.setenv("ACVLIB_DATA", "nowhere")
     assert "ACVLIB_DATA=nowhere is not a directory" in command_line.main([])
+
+
+def test_what_the_readme_of_data_says_to_type_works(tmp_path):
+    typed = (ROOT / "data/README.md").read_text("utf-8")
+    said = re.findall(r"^    python (-(?:\\\n|.)*)$", typed, re.M)
+    listed, fetched, converted = said
+    assert listed.split("#")[0].strip() == "-m acvbook.datasets"
+    assert registry.get(fetched.split("#")[0].split()[-1]).archive
+    (tmp_path / "the-folder").mkdir()
+    for name, line in ("data", "04/10/2005 00:05,7"), ("events", "04/10/05,00:00:00,00:05:00"):
+        (tmp_path / f"the-folder/Dodgers.{name}").write_text(line + "\n")
+    subprocess.run(f'"{sys.executable}" {converted}', shell=True, cwd=tmp_path, check=True)
+    written = (tmp_path / "dodgers_counts.csv").read_text()
+    assert written == "timestamp,count,in_game\n2005-04-10 00:05,7,1\n"

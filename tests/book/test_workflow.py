@@ -4,6 +4,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import yaml
 from places import ROOT
@@ -71,3 +74,26 @@ def test_the_public_workflow_runs_the_same_script():
     runs = [step.get("run") for name, job in JOBS if name == "check" for step in job["steps"]]
     assert "bash .ci/run" in runs
     assert all("ACVLIB_DATA" not in path.read_text("utf-8") for path in FILES)
+
+
+OLD = "import sys; sys.version_info, sys.version = (3, 10), '3.10.9 '; exec(sys.argv[1])"
+
+
+def test_make_says_what_a_machine_lacks_before_it_installs():
+    """The second as another user than root, who may write everywhere."""
+    with tempfile.TemporaryDirectory() as place:
+        os.mkdir(f"{place}/requirements")
+        for name in ("requirements/library.txt", "requirements.lock", "pyproject.toml"):
+            open(f"{place}/{name}", "w").close()
+        Path(place, "old").write_text(f'{sys.executable} -c "{OLD}" "$2"')
+        shutil.copy(ROOT / "Makefile", place)
+        other = {"user": 65534} if os.geteuid() == 0 else {}
+        said = {}
+        for python, mode, user in ("sh old", 0o755, {}), ("true", 0o555, other):
+            os.chmod(place, mode)
+            run = ["make", "test", f"PYTHON={python}"]
+            said[python] = subprocess.run(run, cwd=place, capture_output=True, text=True, **user)
+        os.chmod(place, 0o755)
+    assert "acvlib needs Python 3.11 or newer, and sh old is 3.10.9" in said["sh old"].stderr
+    assert "cannot be written: make installs" in said["true"].stdout
+    assert all(made.returncode for made in said.values())

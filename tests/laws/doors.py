@@ -216,12 +216,12 @@ def certified(model, fit, result, folds):
 def influential(model, fit, result, folds):
     found = acv.most_influential(fit, lambda params: params[1], 2)
     size = errors(fit)[1]
-    return {"psi": Said(found.psi, size), "effect": Said(found.exact, size)}
+    return {"psi": Said(found.psi / model.sample_weight, size), "effect": Said(found.exact, size)}
 
 
 def measured(model, fit, result, folds):
     found = acv.influence(fit)
-    of_units = model.sample_weight if np.ndim(model.sample_weight) else np.ones(model.n_sites)
+    of_units = np.broadcast_to(model.sample_weight, model.n_sites)
     found = found.div(of_units[found.index], axis=0).reindex(range(model.n_sites))
     return {"leverage": Said(found.leverage.to_numpy(), 1.0)}
 
@@ -229,8 +229,8 @@ def measured(model, fit, result, folds):
 def compared(model, fit, result, folds):
     other = replace(model, penalty=4.0 * model.penalty)
     table = acv.compare_models({"a": result, "b": fitted_like(other, folds)})
-    order = ["a", "b"]
-    return {"elpd": Said(table.elpd[order].to_numpy(), result.se), "best": Said(table.index[0])}
+    elpd = table.elpd[["a", "b"]].to_numpy() / sum(map(len, folds))
+    return {"elpd": Said(elpd, result.se), "best": Said(table.index[0])}
 
 
 def fitted_like(model, folds):
@@ -240,7 +240,7 @@ def fitted_like(model, folds):
 def chosen(model, fit, result, folds):
     other = replace(model, penalty=64.0 * model.penalty)
     choice = acv.choose({"a": model, "b": other}, folds)
-    elpd = choice.table.elpd[["a", "b"]].to_numpy()
+    elpd = choice.table.elpd[["a", "b"]].to_numpy() / sum(map(len, folds))
     return {"elpd": Said(elpd, result.se), "best": Said(choice.best)}
 
 

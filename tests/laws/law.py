@@ -1,7 +1,7 @@
 """What the tests of all laws share: examples, questions at a door, equality.
 
-`HYPOTHESIS_PROFILE` says how many examples: "quick" by default; "ci" takes about 50 at cheap doors,
-the same each time; "nightly" 2,000, others every night.
+`HYPOTHESIS_PROFILE` says how many examples: "quick" by default, a quarter of what a law asks for;
+"ci" three times that, up to 50, the same each time; "nightly" 2,000 or more, others every night.
 """
 
 import math
@@ -28,6 +28,7 @@ LIBRARY = str(Path(acvlib.__file__).parent)
 RNG = st.builds(np.random.default_rng, st.integers(0, 2**32 - 1))
 SHARE = 1e-8  # of a standard error: what equal means
 TESTED = Counter()  # (law, door or situation): that a test asks for it
+DONE = Counter()  # calls of doors, and numbers compared: a law without any says nothing
 
 
 class Refused(AssertionError):
@@ -43,6 +44,7 @@ class Said(NamedTuple):
 
 def ask(call: Any, *args: Any, **inputs: Any) -> Any:
     """What a door answers; `Refused` where the library raises. Errors of the test stay errors."""
+    DONE["asked"] += 1
     try:
         return call(*args, **inputs)
     except Exception as error:
@@ -66,6 +68,9 @@ def refused(call: Any, *args: Any, words: str = "", **inputs: Any) -> bool:
 def same(found: dict, expected: dict, share: float = SHARE) -> None:
     """Assert that all answers are equal: decisions exactly, numbers to a share of their error."""
     assert found.keys() == expected.keys()
+    compared = sum(np.size(said.values) for said in expected.values())
+    assert compared, "nothing is compared"
+    DONE["compared"] += compared
     for name, (values, unit) in expected.items():
         if unit is None:
             assert_array_equal(found[name].values, values, err_msg=name)
@@ -80,8 +85,9 @@ def same(found: dict, expected: dict, share: float = SHARE) -> None:
 
 def hold(examples: int, **drawn: Any) -> Callable:
     """Run what it decorates on drawn examples: of seeds, so that there is nothing to shrink."""
+    most = math.ceil(SHARE_DRAWN * examples)
     profile = settings(
-        max_examples=math.ceil(SHARE_DRAWN * examples),
+        max_examples=max(most, 2000) if NIGHTLY else most,
         deadline=None,
         derandomize=not NIGHTLY,
         database=None,
@@ -89,7 +95,13 @@ def hold(examples: int, **drawn: Any) -> Callable:
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
     )
-    return lambda check: profile(given(**drawn)(check))()
+
+    def run(check):
+        before = DONE.total()
+        profile(given(**drawn)(check))()
+        assert DONE.total() > before, "this law asked no door and compared nothing"
+
+    return run
 
 
 def take(value: Any, axes: tuple, axis: str, order: np.ndarray) -> Any:

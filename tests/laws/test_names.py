@@ -15,8 +15,8 @@ import polars
 import pytest
 from hypothesis import strategies as st
 from oracles.toy_models import OfFunctions
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import KFold
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import KFold, LeaveOneGroupOut
 
 import acvlib as acv
 from acvlib import models
@@ -364,6 +364,32 @@ def test_labels_are_in_the_order_of_the_points(name):
     assert refused(models.SemiSupervised, energy, y[:9].to_numpy(), words="p = 12 as in energy")
 
 
+BESIDE_X = ["approx_cross_validate", "approx_cross_val_predict", "approx_tune"]
+
+
+@cases("names", BESIDE_X, "of rows beside X")
+def test_rows_beside_those_of_scikit_learn_are_in_their_order_or_refused(name):
+    """As scikit-learn takes them by place; names that X does not have are no names of its rows."""
+    y = pd.Series(np.cos(np.arange(12.0)), ROWS.index)
+    beside = {"X": ROWS, "y": y, "groups": GROUPS, "weight": 1.0 + GROUPS}
+
+    def told(**changed):
+        X, y, groups, weight = (beside | changed).values()
+        fit, params = Ridge().fit(X, y, weight), {"sample_weight": weight}
+        values = [[1.0]] if name == "approx_tune" else []
+        settings = {"cv": LeaveOneGroupOut(), "groups": groups, "params": params}
+        said = getattr(acv, name)(fit, X, y, *values, **settings)
+        return said["test_score"] if isinstance(said, dict) else getattr(said, "scores", said)
+
+    for key in ("y", "groups", "weight"):
+        right = beside[key]
+        words = f"{key}.loc[X.index], to fit as well, or "
+        assert refused(told, words=words, **{key: right[::-1]})
+        assert refused(told, X=ROWS.to_numpy(), words="another order", **{key: right[::-1]})
+        for given in (right[::-1].loc[ROWS.index], right.to_numpy(), right.reset_index(drop=True)):
+            assert np.array_equal(told(**{key: given}), told())
+
+
 @cases("names", ["approx_cross_validate"], "of a class that nothing weighs")
 def test_a_class_without_weight_is_called_by_its_label(name):
     y, w = np.repeat(["a", "b", "c"], 4), np.repeat([1.0, 0.0, 1.0], 4)
@@ -560,7 +586,7 @@ def test_states_are_matched_before_they_are_compared(name):
         others = [acv.from_scratch(fit, folds, n_starts=2, rng=k) for k in range(3)]
         for other in others:
             if name == "theta_errors":
-                worst = acv.theta_errors(exact, other).max()
+                worst = ask(acv.theta_errors, exact, other).max()
             else:
-                worst = acv.compare_methods(exact, other).theta_error_max.max()
+                worst = ask(acv.compare_methods, exact, other).theta_error_max.max()
             assert worst < 1e-4

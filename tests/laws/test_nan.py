@@ -102,3 +102,14 @@ def test_a_class_of_one_row_ends_nothing(name):
             found = acv.approx_cross_val_predict(model, frame, y, **settings)
             assert np.allclose(found, shares, atol=1e-5)
             assert found[rare, 1] == 0.0
+
+
+@cases("nan", ["choose"], "a rare value")
+def test_a_candidate_that_a_fold_leaves_too_few_values_is_rejected_by_name(name):
+    """Case hmm_23: three values, of which one fold has all of one."""
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.choice([0.0, 1.0], 60), [5.0] * 3, rng.choice([0.0, 1.0], 27)]
+    candidates = {f"{k} states": models.GaussianHMM(x, k) for k in (1, 3)}
+    with pytest.warns(UserWarning, match="3 states: .*fewer than 3 distinct values"):
+        choice = ask(acv.choose, candidates, acv.folds.k_fold(90, 5), n_starts=2)
+    assert list(choice.table.index) == ["1 states"]

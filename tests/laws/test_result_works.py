@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 import acvlib as acv
 
 from .doors import DOORS, folds_of, glm, hmm_by_frames, rows
-from .law import cases, hold, refused
+from .law import ask, cases, hold, refused
 
 
 def logistic_result(method):
@@ -101,7 +101,7 @@ def test_what_is_shaded_are_the_sites(name, ax):
     def check(folds):
         ax.clear()
         t = np.arange(90.0)
-        acv.plots.series(ax, t, np.sin(t), [np.array(fold) for fold in folds])
+        ask(acv.plots.series, ax, t, np.sin(t), [np.array(fold) for fold in folds])
         spans = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in ax.patches]
         assert all(high > low for low, high in spans)
         covered = {n for n in range(90) for low, high in spans if low <= n <= high}

@@ -5,7 +5,9 @@ A setting that is not honoured is refused. Their refits are the truth, to what t
 
 import copy
 import logging
+import sys
 import warnings
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -16,6 +18,7 @@ from hmmlearn.base import ConvergenceMonitor
 from scipy.sparse import coo_array, csr_array
 from scipy.special import logsumexp
 from scipy.stats import norm
+from sklearn import linear_model
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
@@ -44,12 +47,12 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardSca
 import acvlib as acv
 
 from .doors import folds_of, names_of, real_frames, rows, sentences, words
-from .law import RNG, Refused, ask, cases, hold, refused
+from .law import LIBRARY, RNG, Refused, ask, cases, hold, refused
 
 logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
 TIGHT = {"tol": 1e-9, "max_iter": 2000}
 NEWTON = TIGHT | {"solver": "newton-cholesky"}
-BY_RIDGE = {"l1_ratios": (0,), "use_legacy_attributes": False}
+BY_RIDGE = {"l1_ratios": (0,), "use_legacy_attributes": False, "scoring": "neg_log_loss"}
 CV = KFold(4, shuffle=True, random_state=0)
 Clipped = type("Clipped", (Pipeline,), {"predict": lambda m, X: Pipeline.predict(m, X).clip(1)})
 
@@ -83,7 +86,7 @@ def score_cases(rng):
 
     logits, counts = LogisticRegression(C=0.1, **NEWTON), PoissonRegressor(**NEWTON)
     line, ridge = LinearRegression(), Ridge()
-    logits_cv = LogisticRegressionCV(Cs=[0.1], cv=3, scoring="neg_log_loss", **BY_RIDGE, **TIGHT)
+    logits_cv = LogisticRegressionCV(Cs=[0.1], cv=3, **BY_RIDGE, **TIGHT)
     by_auc = GridSearchCV(logits, {"C": [0.1]}, scoring="roc_auc")
     by_squares = GridSearchCV(ridge, {"alpha": [1.0]}, scoring="neg_mean_squared_error")
     deviance = {"scoring": "neg_mean_poisson_deviance"}
@@ -183,10 +186,8 @@ CHOOSE = {
     "LogisticRegressionCV": (
         LogisticRegressionCV(
             Cs=[0.01, 0.1, 10.0],
-            scoring="accuracy",
             cv=[(np.arange(30), np.arange(30, 40))],
-            **BY_RIDGE,
-            **NEWTON,
+            **BY_RIDGE | NEWTON | {"scoring": "accuracy"},
         ),
         lambda m: LogisticRegression(C=m.C_, **NEWTON),
     ),
@@ -292,6 +293,7 @@ SETTINGS = {
     "GMM means_prior": (hmm.GMMHMM, MIXED | {"means_weight": 20.0}),
     "Poisson lambdas_prior": (hmm.PoissonHMM, {"lambdas_prior": 3.0, "lambdas_weight": 2.0}),
     "Categorical": (hmm.CategoricalHMM, {"emissionprob_prior": 2.0}),
+    "algorithm": (hmm.GaussianHMM, {"algorithm": "map"}),
 }
 HONOURED = {"transmat_prior"}  # a kind of setting that ours have, so that it is no use to refuse it
 
@@ -391,6 +393,57 @@ def test_refits_are_crfsuites_or_the_setting_is_refused(name):
         for i in np.flatnonzero(fold == k):
             crf.tagger_.set(X[i])
             assert np.isclose(found[i], -np.log(crf.tagger_.probability(y[i])), rtol=1e-3)
+
+
+# Settings of all of them: read, or refused, or one of these for a reason.
+
+HIDDEN, LOGITS, LINE = ["GaussianHMM", "GMMHMM", "CategoricalHMM", "PoissonHMM"], [], ["Ridge"]
+LOGITS += ["LogisticRegression", "LogisticRegressionCV"]
+LINE += ["LinearRegression", "PoissonRegressor", "RidgeCV"]
+HARMLESS = {  # how a fit begins and goes on: one that ends far from the optimum is warned of
+    "copy_X implementation init_params max_iter min_covar n_iter n_jobs random_state": "effort",
+    "delta epsilon linesearch max_iterations max_linesearch num_memories period": "effort",
+    "dual solver tol verbose warm_start": "effort",
+    "n_components n_mix n_features": "the shapes of what was fitted are read",
+    "means_prior": "nothing without a means_weight, which is refused",
+    "intercept_scaling": "of liblinear with an intercept, which is refused",
+    "Cs alphas cv gcv_mode l1_ratios scoring store_cv_results use_legacy_attributes": "had chosen",
+    "alpha_per_target": "several alpha_ are refused",
+    "averaging c calibration_candidates calibration_eta calibration_max_trials": "not of lbfgs",
+    "calibration_rate calibration_samples error_sensitive gamma pa_type variance": "not of lbfgs",
+    "keep_tempfiles model_filename trainer_cls": "its log and its model file are read and compared",
+    "all_possible_states all_possible_transitions": "the model file has what there is; refits keep"
+    " that, as the docstring says",
+}
+
+
+@cases("theirs", ["CRF", *HIDDEN, *LOGITS, *LINE], "of each setting")
+def test_every_setting_is_read_or_has_a_reason_not_to_be(name, monkeypatch):
+    """By the library's own lines: what theirs read of themselves is no matter."""
+    rng, read, settings = np.random.default_rng(1), set(), {}
+    kind, door = getattr(linear_model, name, None), partial(acv.approx_cross_validate, cv=CV)
+    given = plain(rng, "logistic")
+    if name == "CRF":
+        kind, door, settings = sklearn_crfsuite.CRF, acv.from_crfsuite, {"c1": 0.0}
+        scores, tags, *_ = sentences(rng).values()
+        given = words(scores), names_of(tags)
+    elif name in HIDDEN:
+        kind, door, settings = getattr(hmm, name), acv.from_hmmlearn, PRIORS | {"n_components": 2}
+        given = (rng.integers(0, 9, (80, 1)),)
+    elif name == "LogisticRegressionCV":
+        settings = BY_RIDGE
+    fitted = kind(**settings).fit(*given)
+    usual = kind.__getattribute__
+
+    def seen(self, key):
+        if sys._getframe(1).f_code.co_filename.startswith(LIBRARY):
+            read.add(key)
+        return usual(self, key)
+
+    monkeypatch.setattr(kind, "__getattribute__", seen)
+    with warnings.catch_warnings(action="ignore"):
+        door(fitted, *given)
+    assert fitted.get_params().keys() - read <= {*" ".join(HARMLESS).split()}
 
 
 # Functions of JAX and torch: checked at every site that they stand for.

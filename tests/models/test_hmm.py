@@ -359,3 +359,12 @@ def test_products_are_freed_when_they_are_dropped():
     rough = weakref.ref(products.rough)
     del products  # a cycle would keep its arrays
     assert rough() is None
+
+
+def test_smooth_channels_that_all_but_depend_on_each_other_are_fitted_without_hessians():
+    """Case hmm_15, on fewer frames."""
+    t = np.arange(80) / 14
+    x = np.column_stack([5 + np.sin(t), 9 + t, 1.28 + 0.02 * np.sin(t), 2.5 + 0.01 * t])
+    make = partial(GaussianHMM, x, 3, covariance="full")
+    dense, without = (acv.fit(make(dense_limit=limit)) for limit in (1000, 0))
+    assert_allclose(without.objective, dense.objective, atol=1e-6)
