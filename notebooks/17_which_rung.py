@@ -47,9 +47,28 @@ short = {
 }
 needed.replace(short).unstack("size")
 
+# %% tags=["remove-cell"]
+left, span = phase.spreads(cells, 400)
+ledger.record_table("beyond.phase", left, nothing=span)
+dims = [5, 20, 100] if paper else [5]
+larger = phase.regressions(1000, dims, [0.01, 0.1, 0.33], many, rng)
+ledger.record("beyond.phase.transfer", phase.transferred(needed, 400, larger, 1000))
+
+# %% [markdown]
+# Other models? Hidden Markov models with seven parameters, their steps left out at random: the shares of the correction missed.
+
+# %%
+lengths = [100, 400, 1600] if paper else [100, 400]
+series = phase.of_series(lengths, [0.005, 0.05, 0.1, 0.2], many, rng)
+series[list(phase.RUNGS)].droplevel("dim").round(3)
+
 # %% tags=["hide-input", "remove-output"]
-fig, ax = figures.subplots(figsize=(7.5, 4))
-figures.phases(ax, needed, 400)
+fig, axes = figures.subplots(1, 2, figsize=(12, 4), width_ratios=(3, 2))
+figures.phases(axes[0], needed, 400).set_title("regressions")
+figures.phases(axes[1], phase.by_ratios(phase.needed(series)), 1).set_title(
+    "hidden Markov models"
+)
+axes[0].get_legend().remove()
 figures.save(fig, "phases")
 
 # %% [markdown]
@@ -60,11 +79,8 @@ figures.save(fig, "phases")
 # ```
 
 # %% tags=["remove-cell"]
-left, span = phase.spreads(cells, 400)
-ledger.record_table("beyond.phase", left, nothing=span)
-dims = [5, 20, 100] if paper else [5]
-larger = phase.regressions(1000, dims, [0.01, 0.1, 0.33], many, rng)
-ledger.record("beyond.phase.transfer", phase.transferred(needed, 400, larger, 1000))
+ledger.record_table("beyond.phase.series", series.loc[400, 7, 40], nothing=1.0)
+ledger.record("beyond.phase.series.frozen", series.frozen_newton.max(), baseline=1.0)
 
 # %% [markdown]
 # The map carries over to other sizes: in such data of {given}`1000` rows the rung that it names for the same ratios misses at most a tenth
@@ -74,19 +90,8 @@ ledger.record("beyond.phase.transfer", phase.transferred(needed, 400, larger, 10
 # {value}`beyond.phase.newton | .1f` and {value}`beyond.phase.jackknife | .1f` are left. {verdict}`beyond.phase.newton`
 # {verdict}`beyond.phase.jackknife`
 #
-# Other models? A hidden Markov model with seven parameters and {given}`400` steps, by random folds: the shares of the correction missed.
-
-# %%
-line = phase.of_series(400, [0.005, 0.05, 0.1, 0.2], many, rng)
-line[list(phase.RUNGS)].round(3)
-
-# %% tags=["remove-cell"]
-ledger.record_table("beyond.phase.series", line.loc[40], nothing=1.0)
-
-# %% [markdown]
-# Without a tenth of its steps the jackknife misses {value}`beyond.phase.series.infinitesimal_jackknife | .1%`, a Newton step
-# {value}`beyond.phase.series.newton_step | .1%`. Of small folds, too, where the map says *jackknife*, it misses more than the map allows: that
-# is a map of regressions. A frozen step, for a gradient a fold, is enough or nearly so in all rows.
+# Without a tenth of its {given}`400` steps a series is missed by {value}`beyond.phase.series.infinitesimal_jackknife | .1%` of the correction
+# by the jackknife, {value}`beyond.phase.series.newton_step | .1%` by a Newton step. XXX
 #
 # ## TreeCV or the jackknife?
 # The papers do not compare the two families that they bring. A logistic regression can be had in two ways: by stochastic gradient
@@ -117,12 +122,9 @@ figures.save(fig, "tree_jackknife")
 # ```
 
 # %% tags=["remove-cell"]
-for folds, id in (("n", "beyond.tree_ij"), ("10", "beyond.tree_ij.ten")):
-    last = phase.largest(both, folds)
-    ledger.record_draws(f"{id}.error", last["error"], baseline=last["tree"])
-    ledger.record_draws(f"{id}.tree", last["tree"], baseline=last["none"])
-
-ledger.record_draws("beyond.tree_ij.price", phase.largest(both, "n")["price"])
+for place, folds, n in (("", "n", -1), (".ten", "10", -1), (".small", "10", 0)):
+    rows, nothing = phase.beside(both, folds, sizes[n])
+    ledger.record_table(f"beyond.tree_ij{place}", rows, nothing=nothing)
 
 # %% [markdown]
 # Leave-one-out of the largest data sets: the jackknife is {value}`beyond.tree_ij.error | .0e` standard errors from exact folds, TreeCV at

@@ -26,6 +26,7 @@ SCHEMES = {"loo": "leave-one-out (of sequences: hmm)", "ten": "ten folds (of fra
 LEVEL = 1.96  # standard errors on either side
 FEW = 10  # folds whose models stand for all in the truth: those of leave-one-out hardly differ
 FRAMES = 10  # of each sequence, where sequences are left out
+UNITS = {"centre": 0.0, "scale": 1.0}
 
 
 def drawn(family, scheme, n, rng):
@@ -36,10 +37,8 @@ def drawn(family, scheme, n, rng):
         lengths = (n // FRAMES, FRAMES + 3) if scheme == "loo" else (1, n + 3)
         states = np.cumsum(rng.random(lengths) < 0.1, axis=1) % 2
         x = lfilter([1.0], [1.0, -0.15], 3.0 * states + rng.standard_normal(lengths))[..., None]
-        emissions = {
-            k: Gaussian(order=v[0], tied=v[1], centre=0, scale=1) for k, v in CHAINS.items()
-        }
-        return {k: HMM([*x], 2, e, None, CHAINS[k][2], 3) for k, e in emissions.items()}
+        laws = {name: Gaussian(order=p, tied=t, **UNITS) for name, (p, t, _) in CHAINS.items()}
+        return {name: HMM([*x], 2, law, None, CHAINS[name][2], 3) for name, law in laws.items()}
     X = rng.standard_normal((n, len(SLOPES)))
     eta = X @ SLOPES
     if family == "logistic":
