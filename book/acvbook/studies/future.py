@@ -91,10 +91,7 @@ def refitted(series: Series, rows: np.ndarray, at_once: int = 64) -> Scores:
 
 
 def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: Scores) -> Any:
-    """Errors at some origins, one column a scheme and one row an origin: of losses and of params.
-
-    Losses in nats; params in standard errors of the full fit.
-    """
+    """Errors at some origins, a row each, by scheme: losses in nats, params in standard errors."""
     tables = {}
     for name, scores in schemes.items():
         tables["loss", name] = np.abs(scores.losses[rows] - exact.losses)

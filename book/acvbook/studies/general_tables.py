@@ -123,9 +123,7 @@ def over_draws(model, data, rng, n_draws, gammas=GAMMAS, labelled=LABELLED):
 
 
 def summary(table):
-    """Of `over_draws`, one row a criterion: medians, and the shares of draws with the choice of
-    exact CV.
-    """
+    """Of `over_draws`, a row a criterion: medians, and shares of draws with exact CV's choice."""
     grouped = table.groupby("criterion", sort=False)
     return grouped[["gamma_p", "gamma_i", "regret", "in_se"]].median().join(grouped.same.mean())
 

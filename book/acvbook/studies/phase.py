@@ -1,8 +1,4 @@
-"""Which rung is enough: over the parameters a site, D / N, and the share of sites left out, k / N.
-
-What cross-validation adds to the training loss is its correction. A rung's error is counted in
-shares of it, of which doing nothing misses all.
-"""
+"""Which rung is enough, over D / N and k / N of N sites: errors in shares of what CV corrects."""
 
 import time
 import warnings

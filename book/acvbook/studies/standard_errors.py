@@ -30,9 +30,7 @@ UNITS = {"centre": 0.0, "scale": 1.0}
 
 
 def drawn(family, scheme, n, rng):
-    """The models, by name, of one data set of n rows, the last five columns noise; or of n frames
-    of a chain of two states, its lag 0.15.
-    """
+    """Models by name of n drawn rows, five columns noise; or of n frames, two states, lag 0.15."""
     if family == "hmm":
         lengths = (n // FRAMES, FRAMES + 3) if scheme == "loo" else (1, n + 3)
         states = np.cumsum(rng.random(lengths) < 0.1, axis=1) % 2
