@@ -360,5 +360,5 @@ figures.save(fig, "mrf_others", may)
 #   the folds [that are flagged](10_which_folds.ipynb).
 # - [A map of yours](00_front_doors.ipynb) needs a column of counts and polygons. The price of exact sums is exponential in its width;
 #   this city, with its parks and rivers, has width {value}`ghosh.fig3.width`. A map that is too wide is refused.
-# - *Nearest work.* {cite:t}`liu2025` leave groups of a latent Gaussian model out without refitting it, and choose the groups from the
-#   model's own correlations: the question of balls and regions, asked of another family.
+# - *Nearest work.* {cite:t}`liu2025` leave groups of a latent Gaussian model out without refitting it, chosen from the model's own
+#   correlations: balls and regions, of another family. {cite:t}`adin2024` compare such groups with leave-one-out.
