@@ -11,11 +11,10 @@
 # refitted once a week, or a sampler's draws are reweighted until their weights degrade {cite:p}`burkner2020`. Must it be so?
 #
 # ## The idea
-# The gradient of every prefix, $\nabla \log p(x_1 \dots x_t; \theta)$ for all $t$, comes out of *one* forward pass: the
-# filter carries along, for each state, the expected score of all that it has seen. Refit at a few origins only. Between
-# refits at $a$ and $b$, one Newton step from either side gives $\theta_t$; the Hessian is interpolated, and so is what the two
-# steps say. They agree where both are right. Where they do not, the next refit goes. Scores are expanded in the same way, so
-# that no origin needs a pass of its own.
+# The gradient of every prefix, $\nabla \log p(x_1 \dots x_t; \theta)$ for all $t$, comes out of *one* forward pass: the filter carries along,
+# for each state, the expected score of all that it has seen. Refit at a few origins only. Between refits at $a$ and $b$, one Newton step from
+# either side gives $\theta_t$; the Hessian is interpolated, and so is what the two steps say. They agree where both are right. Where they do
+# not, the next refit goes. Scores are expanded in the same way, so that no origin needs a pass of its own.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"

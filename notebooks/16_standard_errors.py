@@ -21,10 +21,9 @@
 # 2 \sum_{i \ne j} (K_{ij} - L_{ij})^2
 # $$
 #
-# on top of that of the pairs. Of nested models that are both true it is twice the number of surplus parameters: a difference by
-# one surplus parameter has an error of {given}`1.4` nats that no sum over rows shows. `acv.compare_models` adds it to `dse`;
-# `dse_paired` is without it, and `acv.choose` takes the simplest model within one `dse`. It costs one product of $H^{-1}$ with
-# $J$ for each model.
+# on top of that of the pairs. Of nested models that are both true it is twice the number of surplus parameters: a difference by one surplus
+# parameter has an error of {given}`1.4` nats that no sum over rows shows. `acv.compare_models` adds it to `dse`; `dse_paired` is without it, and
+# `acv.choose` takes the simplest model within one `dse`. It costs one product of $H^{-1}$ with $J$ for each model.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
