@@ -79,9 +79,8 @@ figures.save(fig, "mrf_map", june)
 # ```{figure} figures/mrf_map.svg
 # :name: fig-mrf-map
 # :alt: Three maps; counts by tract, and the probability of the high class, in patches that grow smoother with coupling.
-# Left: the counts. Middle and right: the probability that a tract is of the high class. With strong coupling isolated
-# tracts give way to their neighbours.
-# {verdict}`ghosh.fig3.june.em`
+# Left: the counts. Middle and right: the probability that a tract is of the high class. With strong coupling isolated tracts give way to their
+# neighbours. {verdict}`ghosh.fig3.june.em`
 # ```
 #
 # ## Claim: EM and a gradient fit agree
@@ -176,8 +175,7 @@ figures.save(fig, "mrf_ladder", june)
 # ```{figure} figures/mrf_ladder.svg
 # :name: fig-mrf-ladder
 # :alt: Four panels of boxes on a logarithmic axis, each rung's median below that of the rung to its left; the last two are close at the strongest coupling.
-# The ladder: error of a fold's parameters in standard errors. Boxes hold half of the folds, whiskers nine tenths.
-# {verdict}`beyond.ladder`
+# The ladder: error of a fold's parameters in standard errors. Boxes hold half of the folds, whiskers nine tenths. {verdict}`beyond.ladder`
 # ```
 #
 # At $\beta = 0.4$ the medians are {value}`beyond.ladder.mrf.no_adjustment` standard errors for no adjustment,

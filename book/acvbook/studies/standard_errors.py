@@ -21,8 +21,10 @@ WORDS = {
     "noises": "five parameters of noise more",
     "dropped": "a small effect dropped",
     "ridge": "ten times the prior",
+    "loss": "one loss",
 }
-SCHEMES = {"loo": "leave-one-out (of sequences: hmm)", "ten": "ten folds (of frames: hmm)"}
+FAMILIES = {"logistic": "logistic", "gaussian": "gaussian", "poisson": "Poisson", "hmm": "HMM"}
+SCHEMES = {"loo": "leave-one-out, of a row or sequence", "ten": "ten folds, of rows or frames"}
 LEVEL = 1.96  # standard errors on either side
 FEW = 10  # folds whose models stand for all in the truth: those of leave-one-out hardly differ
 FRAMES = 10  # of each sequence, where sequences are left out
@@ -88,7 +90,7 @@ def coverage(n_draws, rng):
     half as many of hidden Markov models, which take some ten times as long.
     """
     shares = {}
-    for family in ("logistic", "gaussian", "poisson", "hmm"):
+    for family in FAMILIES:
         many = n_draws // 2 if family == "hmm" else n_draws
         covered = sum(one_draw(family, own).astype(float) for own in rng.spawn(many))
         shares[family] = (covered / many).assign(draws=many)
