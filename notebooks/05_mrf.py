@@ -350,12 +350,11 @@ figures.save(fig, "mrf_others", may)
 # - Scoring the folds is nearly all of the IJ's work. The paper's orders of magnitude hold against an exact CV that
 #   sums over the map once for each tract. A better exact CV is only {value}`ghosh.fig3.time.exact_over_acv` times as
 #   slow as the IJ when scoring is counted, and {value}`ghosh.fig3.time.exact_over_acv_net` times when it is not.
-# - **Which method when.** To compare couplings, *no adjustment* chose as exact CV did here, though its losses are too
-#   low. With one tract left out and weak coupling, the *IJ* is enough. With strong coupling, or [larger
-#   folds](17_which_rung.ipynb), take one *frozen step*: it makes the whole {value}`ghosh.fig3.time.frozen_over_acv` times as slow as
-#   the IJ. One *Newton step* makes it {value}`ghosh.fig3.time.newton_over_acv` times as slow, for the Hessian of each fold, and *exact*
-#   refits, by gradients alone, {value}`ghosh.fig3.time.exact_over_acv` times. So take *exact* CV in place of the Newton step, or refit
-#   the folds [that are flagged](10_which_folds.ipynb).
+# - **Which method when.** To compare couplings, *no adjustment* chose as exact CV did here, though its losses are too low. With one tract left out
+#   and weak coupling, the *IJ* is enough. With strong coupling, or [larger folds](17_which_rung.ipynb), take one *frozen step*: it makes the whole
+#   {value}`ghosh.fig3.time.frozen_over_acv` times as slow as the IJ. One *Newton step* makes it {value}`ghosh.fig3.time.newton_over_acv` times as
+#   slow, for the Hessian of each fold, and *exact* refits, by gradients alone, {value}`ghosh.fig3.time.exact_over_acv` times. So take *exact* CV in
+#   place of the Newton step, or refit the folds [that are flagged](10_which_folds.ipynb).
 # - [A map of yours](00_front_doors.ipynb) needs a column of counts and polygons. The price of exact sums is exponential in its width;
 #   this city, with its parks and rivers, has width {value}`ghosh.fig3.width`. A map that is too wide is refused.
 # - *Nearest work.* {cite:t}`liu2025` leave groups of a latent Gaussian model out without refitting it, chosen from the model's own

@@ -89,7 +89,8 @@ drawn = future.by_draw(errors, exact, 20 if paper else 3, rng)
 records.record_future("beyond.lfo.traffic", drawn, data)
 ratio = drawn["loss"].ours / drawn["loss"].weekly
 ledger.record_draws("beyond.lfo.traffic.weekly", ratio, data)
-ledger.record_table("beyond.lfo.traffic", table.loc["ours", ["in_se"]], data, table.loc["nothing"])
+ours, idle = table.in_se[["ours", "nothing"]]
+ledger.record("beyond.lfo.traffic.in_se", ours, data, baseline=idle)
 ledger.record("beyond.lfo.traffic.speed", table.ahead["ours"], data)
 
 # %% [markdown]

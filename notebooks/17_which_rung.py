@@ -40,7 +40,7 @@ dims = [2, 4, 8, 20, 40, 80] if paper else [2, 8, 40]
 left_out = [0.0025, 0.01, 0.03, 0.1, 0.2, 0.33, 0.5]
 cells = phase.regressions(400, dims, left_out, many, rng)
 needed = phase.needed(cells)
-short = {"infinitesimal_jackknife": "IJ", "frozen_newton": "frozen", "newton_step": "Newton"}
+short = dict(zip(list(phase.RUNGS)[1:], ("IJ", "frozen", "Newton")))
 needed.replace(short).unstack("size")
 
 # %% tags=["remove-cell"]
@@ -61,7 +61,7 @@ series[list(phase.RUNGS)].droplevel("dim").round(3)
 # %% tags=["hide-input", "remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(10, 4), sharex=True, sharey=True)
 figures.phases(axes[0], needed, 400).set_title("regressions")
-figures.phases(axes[1], phase.by_ratios(phase.needed(series)), 1).set_title("hidden Markov models")
+figures.phases(axes[1], phase.by_ratios(series), 1).set_title("hidden Markov models")
 for ax in axes:
     ax.get_legend().remove()
 figures.save(fig, "phases")
@@ -79,12 +79,11 @@ ledger.record_table("beyond.phase.series", series.loc[400, 7, 40], nothing=1.0)
 ledger.record("beyond.phase.series.frozen", series.frozen_newton.max(), baseline=1.0)
 
 # %% [markdown]
-# The map carries over to other sizes: in such data of {given}`1000` rows the rung that it names for the same ratios misses at most a tenth
-# of the correction in {value}`beyond.phase.transfer | .0%` of the cells. And the rates hold: over the cells with at most a tenth of either
-# ratio the distances span factors of {value}`beyond.phase.newton baseline | .0f` (Newton step to refit) and
-# {value}`beyond.phase.jackknife baseline | .0f` (jackknife to Newton step); divided by their rates, factors of
-# {value}`beyond.phase.newton | .1f` and {value}`beyond.phase.jackknife | .1f` are left. {verdict}`beyond.phase.newton`
-# {verdict}`beyond.phase.jackknife`
+# The map carries over to other sizes: in such data of {given}`1000` rows the rung that it names for the same ratios misses at most a tenth of the
+# correction in {value}`beyond.phase.transfer | .0%` of the cells. And the rates hold: over the cells with at most a tenth of either ratio the
+# distances span factors of {value}`beyond.phase.newton baseline | .0f` (Newton step to refit) and {value}`beyond.phase.jackknife baseline | .0f`
+# (jackknife to Newton step); divided by their rates, factors of {value}`beyond.phase.newton | .1f` and {value}`beyond.phase.jackknife | .1f` are
+# left. {verdict}`beyond.phase.newton` {verdict}`beyond.phase.jackknife`
 #
 # A series is another matter. Without a tenth of {given}`400` steps the jackknife misses {value}`beyond.phase.series.infinitesimal_jackknife | .1%`
 # of the correction, a Newton step {value}`beyond.phase.series.newton_step | .1%`: the jackknife is not enough even where the map of regressions

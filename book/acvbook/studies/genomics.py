@@ -232,9 +232,7 @@ def levels(errors, published, ours, theirs):
 
 
 def difference_correlations(errors, published, ours, theirs):
-    """By rebuild, the correlation over all cells of what an estimate adds to the training error,
-    with what the authors' adds.
-    """
+    """By rebuild, the correlation over cells of what both estimates add to the training error."""
     added = (errors[ours] - errors.train).unstack("rebuild")
     return added.corrwith(published[theirs] - published.train)
 

@@ -83,10 +83,10 @@ def needed(table: pd.DataFrame) -> pd.Series:
     return good.idxmax(axis=1).where(good.any(axis=1), "exact")
 
 
-def by_ratios(table: pd.Series) -> pd.Series:
+def by_ratios(table: pd.DataFrame) -> pd.Series:
     """`needed` of several n, index (n, dim, size), by parameters a site and the share left out."""
     n, dim, size = (table.index.get_level_values(i).to_numpy() for i in range(3))
-    return table.set_axis(pd.MultiIndex.from_arrays([dim / n, size / n]))
+    return needed(table).set_axis(pd.MultiIndex.from_arrays([dim / n, size / n]))
 
 
 def spreads(table: pd.DataFrame, n: int) -> tuple[pd.Series, pd.Series]:

@@ -86,9 +86,7 @@ def _covers(results, truth):
 
 
 def coverage(n_draws, rng):
-    """One row a family, scheme and pair: the share of draws that each interval covers, and draws,
-    half as many of hidden Markov models, which take some ten times as long.
-    """
+    """The share of draws that each interval covers, and draws: half as many of slow HMMs."""
     shares = {}
     for family in FAMILIES:
         many = n_draws // 2 if family == "hmm" else n_draws
