@@ -18,8 +18,7 @@
 #
 # A tract is left out in style B of the paper: its count, its class and its edges are dropped from the fit. It is then
 # scored by $-\log p(x_t \mid x_{-t}; \hat\theta(w_t))$, the probability of its count given all others *on the whole
-# map*, its own class and edges back in place. The authors' published program reads the double sum and the score in
-# the same way.
+# map*, its own class and edges back in place. The authors' published program reads the double sum and the score in the same way.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -48,8 +47,7 @@ betas = (0.1, 0.2, 0.4, 0.8)
 # June 2015 and of May 2016, counted by the authors' rule in the same tracts, and a graph of {given}`21` areas
 # that the authors did publish. So the figure's dots cannot be compared one by one; its statements can. The paper does
 # not print its four values of $\beta$ either. We take 0.1, 0.2, 0.4 and 0.8: on a large regular map where each cell
-# has {given}`six` neighbours, classes order by themselves above $\beta = \tfrac14 \log 3 \approx 0.27$. At quick
-# scale only one tract in 31 is left out.
+# has {given}`six` neighbours, classes order by themselves above $\beta = \tfrac14 \log 3 \approx 0.27$. Quick scale leaves one in 31 out.
 
 # %%
 every = 1 if paper else 31
@@ -293,8 +291,7 @@ ledger.record("ghosh.fig3.gain", gain.exact, june, baseline=gain.no_adjustment)
 
 # %% [markdown]
 # ## The other month, and the authors' own graph
-# The same couplings on May 2016 (two of them at quick scale), and on the {given}`21` areas that the authors
-# published, with every area left out.
+# The same couplings on May 2016 (two of them at quick scale), and on the {given}`21` areas that the authors published, each left out.
 
 # %%
 every_area = acv.folds.leave_one_out(len(toy))

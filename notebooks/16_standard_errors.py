@@ -17,9 +17,7 @@
 # Without the $K_{ii}$ its mean is 0, and no single loss shows it. Its terms are uncorrelated but for $K_{ij} = K_{ji}$, so that the
 # difference of two models, with matrices $K$ and $L$, has a variance of
 #
-# $$
-# 2 \sum_{i \ne j} (K_{ij} - L_{ij})^2
-# $$
+# $$ 2 \sum_{i \ne j} (K_{ij} - L_{ij})^2 $$
 #
 # on top of that of the pairs. Of nested models that are both true it is twice the number of surplus parameters: a difference by one surplus
 # parameter has an error of {given}`1.4` nats that no sum over rows shows. `acv.compare_models` adds it to `dse`; `dse_paired` is without it, and
@@ -46,7 +44,7 @@ rng = np.random.default_rng(seed)
 # {given}`200` frames ask what it is worth there. *loss*: of one model, by `se`, about the held-out (*dse*) and about the training loss.
 
 # %%
-n_draws = 200 if paper else 4
+n_draws = 200 if paper else 10
 shares = standard_errors.coverage(n_draws, rng)
 shares.rename(columns={"dse": "with what fits share", "dse_paired": "pairs alone"})
 
