@@ -98,7 +98,7 @@ ledger.record("beyond.lfo.traffic.speed", table.ahead["ours"], data)
 # nothing errs by {value}`beyond.lfo.traffic.error baseline | .2g`. Of that error {value}`beyond.lfo.traffic.share | .1%` remain, and the
 # parameters are {value}`beyond.lfo.traffic.theta | .2f` standard errors from the refit's, where the full fit's are
 # {value}`beyond.lfo.traffic.theta baseline | .1f`. The mean score is {value}`beyond.lfo.traffic.in_se | .2g` of its own standard errors off; of
-# doing nothing, {value}`beyond.lfo.traffic.in_se baseline | .2f`. The error is {value}`beyond.lfo.traffic.weekly | .1%` of that with one refit a
+# doing nothing, whose errors nearly cancel, {value}`beyond.lfo.traffic.in_se baseline | .2f`. The error is {value}`beyond.lfo.traffic.weekly | .1%` of that with one refit a
 # week, at a price of the same order. Medians: of how many origins the method itself is unsure, the first output says. Refitting each
 # origin takes {value}`beyond.lfo.traffic.speed | .0f` times as long. What the method costs beside its refits, [benchmarks](benchmarks.md) say.
 
