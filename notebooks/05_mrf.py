@@ -77,15 +77,13 @@ figures.save(fig, "mrf_map", june)
 # ```{figure} figures/mrf_map.svg
 # :name: fig-mrf-map
 # :alt: Three maps; counts by tract, and the probability of the high class, in patches that grow smoother with coupling.
-# Left: the counts. Middle and right: the probability that a tract is of the high class. With strong coupling isolated tracts give way to their
-# neighbours. {verdict}`ghosh.fig3.june.em`
+# The counts; the probability of the high class. With strong coupling isolated tracts give way to neighbours. {verdict}`ghosh.fig3.june.em`
 # ```
 #
 # ## Claim: EM and a gradient fit agree
 # The paper fits by expectation maximisation (EM), whose M-step is closed: a rate is a mean of counts, weighted by the class
 # probabilities. We fit by Newton's method on exact derivatives. Is that the same optimum? Both are started from the same random
-# rates, drawn evenly from the range of the counts. *Gap* is the largest distance between their log rates, and *nats above* says how
-# much worse EM's optimum is than our fit.
+# rates, drawn evenly from the range of the counts. *Gap*: the largest distance of their log rates; *nats above*: how much worse EM's optimum is.
 
 # %%
 n_draws = 20 if paper else 3
