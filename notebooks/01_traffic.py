@@ -394,7 +394,7 @@ ledger.record_draws("beyond.today.exact_seconds", whole.total, data)
 # %% [markdown]
 # The authors' way was to tape the forward recursion, written as a Python loop, with autograd, and to fit by L-BFGS. We
 # run the same objective that way at $T = 5{,}000$: the Hessian, the cross-derivatives and all IJ steps; and of one fold a Newton
-# step and a refit from a cold start, times the number of folds, as in the paper.
+# step and a refit, times the number of folds, as in the paper. That the refit starts cold is our choice: the paper does not tell.
 
 # %%
 if not quick:

@@ -93,6 +93,7 @@ figures.save(fig, "glm_errors")
 # Being below exact is no merit as such, the training error is too: what counts is by how little. Is it little beside the error of
 # cross-validation itself? In logistic regression four of five data sets have exact leave-one-out between {value}`giordano.fig1.logistic.exact_to_test low | .2f` and
 # {value}`giordano.fig1.logistic.exact_to_test high | .2f` of the test error. The medians are {value}`giordano.fig1.logistic.exact_to_test | .2f` for exact, {value}`giordano.fig1.logistic.ij_to_test | .2f` for the jackknife, well inside, and {value}`giordano.fig1.logistic.ij_to_test baseline | .2f` for the training error, far outside.
+# In log loss the jackknife's mean is {value}`giordano.fig1.logistic.in_se | .2f` standard errors of cross-validation itself from the exact one in logistic and {value}`giordano.fig1.poisson.in_se | .2f` in Poisson regression, the training error's {value}`giordano.fig1.logistic.in_se baseline | .2f` and {value}`giordano.fig1.poisson.in_se baseline | .2f`.
 
 # %% tags=["remove-cell"]
 for family in ("logistic", "poisson"):
@@ -103,6 +104,7 @@ for family in ("logistic", "poisson"):
     to_test = rows[["ij_to_test", "exact_to_test"]]
     ledger.record_table(name, to_test, None, rows.train_to_test)
     ledger.record_table(name, rows[["gap_to_gain"]], None, gain / gain)
+    ledger.record_draws(f"{name}.in_se", rows.in_se_ij, baseline=rows.in_se_train)
 
 # %% [markdown]
 # A mean error can hide compensating errors, so here is how far each rung's parameters are from the exact refit's, fold
@@ -496,12 +498,10 @@ ledger.record_table("ghosh.prop5", pd.Series(found), draws=repeats)
 #   not small, when folds are large, and it must start from an optimum. For bootstrap weights it is the delta method.
 # - *Frozen step.* One row at a time it is the jackknife with a common leverage, and hardly better. It pays with large
 #   folds and with fits that are not at the optimum; the Newton step pays more.
-# - *No adjustment.* Here this is the training error, {value}`giordano.fig1.logistic.ij_to_test baseline | .2f` of the test error in
-#   logistic regression. It was never near.
+# - *No adjustment.* Here this is the training error, {value}`giordano.fig1.logistic.ij_to_test baseline | .2f` of the test error in logistic regression. It was never near.
 # - *Exact.* It need not be slow: with shared matrix products and a good start all 50,000 refits take seconds, though
 #   {value}`giordano.fig2.with_fit` times as many as a jackknife with its fit. Take it for few folds, large folds, or
 #   weights far from 1. What remains slow is refitting from scratch, fold by fold.
 # - *Nearest work.* {cite:t}`wilson2020` prove when one Newton step selects models as cross-validation does, {cite:t}`stephenson2020` take
 #   columns of low rank. With as many columns as rows {cite:t}`rescaled2025` and {cite:t}`newfluence2025` put leverages into influence
-#   functions, as the Newton step does, and {cite:t}`nobel2024` estimate the mean loss by random probes: their package runs in
-#   [benchmarks](benchmarks.md).
+#   functions, as the Newton step does, and {cite:t}`nobel2024` estimate the mean loss by random probes: their package runs in [benchmarks](benchmarks.md).

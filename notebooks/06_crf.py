@@ -229,7 +229,7 @@ for name, text in texts.items():
 # %% tags=["remove-cell"]
 for name, text in texts.items():
     at, id = optima[name], f"ghosh.fig2.{name}.optimum"
-    ledger.record_draws(f"{id}.differences", at.xs(ij, level="rung").differences, text)
+    ledger.record_table(id, at.xs(ij, level="rung")[["differences"]], text, 0.0)
     gains = [crf_epochs.gains(at, "theta_error", rung) for rung in (ij, none)]
     ledger.record_draws(f"{id}.theta_ij", gains[0], text, baseline=gains[1])
 moved = optima["conll"].theta_error.unstack("rung")[none]
@@ -541,9 +541,9 @@ for name, text in texts.items():
 # ## What to take away
 # - Stopping early costs more than leaving out a sentence. A scatter of held-out probabilities near the diagonal is no evidence
 #   that the jackknife works: the baseline's lies there too. Compare it with doing nothing.
-# - *No adjustment* does as well as the IJ, at no cost, as long as training is far from the optimum. It says nothing of what
-#   a sentence does to the fit.
-# - *The IJ* needs the optimum. For a convex layer on frozen scores there is no need to stop early: exact CV of 500 sentences
+# - *No adjustment* does as well as the IJ, at no cost, as long as training is far from the optimum: after one epoch its mean loss is {value}`ghosh.fig2.conll.epoch1.in_se baseline | .2f` standard errors of
+#   cross-validation from exact, the IJ's {value}`ghosh.fig2.conll.epoch1.in_se | .2f`. It says nothing of what a sentence does to the fit.
+# - *The IJ* needs the optimum. There its mean loss is {value}`ghosh.fig2.conll.optimum.in_se | .2f` of these standard errors off, that of no adjustment {value}`ghosh.fig2.conll.optimum.in_se baseline | .2f`: little, either way. For a convex layer on frozen scores there is no need to stop early: exact CV of 500 sentences
 #   costs {value}`ghosh.fig2.exact_over_ij` times the IJ, {value}`ghosh.fig2.exact_over_ij seconds | .2g` seconds here.
 # - If you must start from an inexact optimum, *the frozen step* makes up for part of it: after 60 epochs its parameters are
 #   {value}`beyond.ladder.crf.epoch60.frozen_newton` standard errors from the refit's, those of the IJ

@@ -300,7 +300,7 @@ figures.save(fig, "mocap_seconds", data=data)
 #
 # Folds are independent of each other. On two workers the exact refits of the first recordings under AR(1) are
 # {value}`ghosh.fig6.parallel | .2g` times as fast as on one, and the IJ {value}`ghosh.fig6.parallel_ij | .2g` times: medians of
-# pairs of runs in turn, on two cores with nothing else to do. {verdict}`ghosh.fig6.parallel`
+# pairs of runs in turn, on two cores with nothing else to do. Four of five pairs of refits lie between {value}`ghosh.fig6.parallel low | .2f` and {value}`ghosh.fig6.parallel high | .2f`. {verdict}`ghosh.fig6.parallel`
 
 # %% tags=["remove-cell"]
 last = f"AR({max(orders)})"
@@ -460,5 +460,5 @@ ledger.record("ghosh.fig8.estimated.ar1.none", row.theta[none], recording)
 # - *Newton step*: nearer by far where the fold's Hessian is definite, and for autoregressions hardly dearer than the IJ. Thousands
 #   of parameters do not rule it out. Where `indefinite` marks a fold, as for many folds of the network, it is not to be trusted.
 # - *Exact*: for the marked folds, for a recording that alone showed a state, and where $\sigma^2$ is estimated and refits go far.
-# - Means of losses agree sooner than losses do, and losses sooner than parameters. Look at all three, and at the row that made
-#   no adjustment.
+# - Means of losses agree sooner than losses do, and losses sooner than parameters. Look at all three, and at the row that made no adjustment. With a tenth left out at random the IJ's mean is {value}`ghosh.fig7.iid.10.in_se | .2f` standard
+#   errors of cross-validation off (no adjustment {value}`ghosh.fig7.iid.10.in_se baseline | .2f`), in blocks {value}`ghosh.fig7.contiguous.10.in_se | .1f` ({value}`ghosh.fig7.contiguous.10.in_se baseline | .1f`): there not even means may be trusted.

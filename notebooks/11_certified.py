@@ -145,9 +145,9 @@ ledger.record("beyond.certify.real.violations", wrong, given, baseline=idle)
 # {value}`beyond.certify.real.violations baseline` of the {given}`569` patients. Theorem 1 certifies
 # {value}`beyond.certify.real.theorem1 | .0%`: its condition fails. In the median fold of each set its bound would be
 # {value}`beyond.certify.real.theorem1.ratio | .0e` times the jackknife's error or more. A certificate looks at the fold; the theorem,
-# at the worst that any fold of these data might do. {verdict}`beyond.certify.real.cost` Certificates are dear, beyond our mark of
-# {given}`1.5` steps in each set: a row beyond the first look takes a gradient over all rows; all Newton steps took one Hessian. The dearest takes
-# {value}`beyond.certify.real.cost | .0f` times as long as its step. Beside exact refits the largest share is {value}`beyond.certify.real.refits | .2f`.
+# at the worst that any fold of these data might do. Certificates are dear, beyond {given}`1.5` steps in each set, our mark where all rows pass the
+# first look: a row beyond that takes a gradient over all rows; all Newton steps took one Hessian. The dearest takes {value}`beyond.certify.real.cost | .0f` times as
+# long as its step, and the dearest beside exact refits {value}`beyond.certify.real.refits | .2f` times as long as those of all its rows. {verdict}`beyond.certify.real.refits`
 #
 # ## What to take away
 # - `acv.certify(result)` proves where exact refits are, for these convex models, whatever the method and the fit.

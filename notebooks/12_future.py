@@ -66,7 +66,7 @@ table = future.summary(errors, schemes, exact)
 
 # %% [markdown]
 # *loss*: median error of a score, in nats; *params*: median distance from the refit, in standard errors of the full fit; *in SE*: error of
-# the mean score, in standard errors of that of all origins; *ahead*: how many times the seconds of refitting each (by the sampled ones).
+# the mean score, in standard errors of that of all origins, as if scores were independent; *ahead*: how many times the seconds of refits (by the sampled ones).
 
 # %%
 table.round(5)

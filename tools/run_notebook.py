@@ -1,7 +1,7 @@
 """run_notebook.py NOTEBOOK.py FOLDER: execute a notebook at the scale FOLDER is named after.
 
 FOLDER receives NAME.ipynb, figures/, ledger/NAME.json and runs/NAME.json once the whole notebook
-has run, and nothing before. The last says what the run took, which files it made, and its origin.
+has run, and nothing before. The last says what the run took, in minutes of a core, and its files.
 """
 
 import json
@@ -56,8 +56,8 @@ def run(notebook, folder):
         (staging / f"{notebook.stem}.ipynb").write_text(text, "utf-8")
         seen = json.loads((staging / origin.SEEN).read_text("utf-8"))
         (staging / origin.SEEN).unlink()
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-        cost = {"minutes": round((time.time() - started) / 60, 1), "gigabytes": round(peak, 1)}
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cost = {"minutes": round(sum(used[:2]) / 60, 1), "gigabytes": round(used[2] / 1e6, 1)}
         record = origin.origin(notebook, seen, started, commit) | cost
         origin.deliver(staging, folder, notebook.stem, record)
 

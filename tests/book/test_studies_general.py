@@ -78,6 +78,14 @@ def test_identities_by_their_rates_and_eq_17_is_the_printed_step_with_another_no
     assert 0.0 < abs(row["eq_17"] - row["as_printed"]) < row["as_printed"]
 
 
+def test_growth_is_that_of_n_squared_times_the_median_error():
+    sizes = pd.Index([10, 20, 40], name="points")
+    tables = [pd.DataFrame({"a": k / sizes, "b": k / sizes**2}, sizes) for k in (1.0, 2.0, 9.0)]
+    found = general_rates.growth(tables, np.random.default_rng(0))
+    assert_allclose(found.times, [4.0, 1.0])
+    assert_allclose(found[["low", "high"]].T, [[4.0, 1.0]] * 2)
+
+
 def test_a_tenth_is_labelled_and_all_ways_of_table_1_give_the_same_exact_loss():
     data, rng = small("abalone")
     model = general.semi_supervised(data, rng)
@@ -87,11 +95,11 @@ def test_a_tenth_is_labelled_and_all_ways_of_table_1_give_the_same_exact_loss():
     assert_allclose(model.y[model.labelled], scaled[model.labelled])
     data, rng = small()
     model = general.semi_supervised(data, rng)
-    table = general_tables.table1(model, rng, (3, 4), calls=3)
-    assert table.index.tolist() == [(t, call) for t in (3, 4) for call in range(3)]
+    table = general_tables.table1(model, rng, {3: 3, 4: 2})
+    assert table.index.tolist() == [(3, 0), (3, 1), (3, 2), (4, 0), (4, 1)]
     assert table.gap.max() < 1e-6
-    assert general_tables.medians(table).calls.tolist() == [3, 3]
-    one = general_tables.table1(model, rng, (4,), calls=1, patience=0.0)
+    assert general_tables.medians(table).calls.tolist() == [3, 2]
+    one = general_tables.table1(model, rng, {4: 1}, patience=0.0)
     assert one.fits.tolist() == [2]  # a call, and two folds of four
     assert one.gap.max() < 1e-6
 

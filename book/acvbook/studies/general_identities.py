@@ -1,7 +1,7 @@
 """What Zhu and Liu (2021) print as equalities and bounds, on cases small enough to differentiate.
 
-F of Eq. 2 is written out here once more, so that its normalisers can be held fixed, as the theorems
-tacitly do, or be the sums of weights that they are.
+F of Eq. 2 is written out here once more, so that its normalisers can be held fixed, as printed, or
+be sums of weights.
 """
 
 import itertools
@@ -100,8 +100,8 @@ def measured(model, *sites):
 
 
 def gaps(rng, p=12):
-    """Relative distance of Theorems 3.1 and 4.1 from the derivatives, normalisers held `fixed` and
-    `moving` as they are, for the first point, which has a label, and the last: a dict.
+    """Relative distance of Theorems 3.1 and 4.1 from the derivatives, normalisers held `fixed` or
+    `moving` with the weights, for the first point, which has a label, and the last: a dict.
     """
     model, found, last = case(p, rng), {}, p - 1
     for name, kind in {"fixed": model, "moving": model._replace(fixed=False)}.items():

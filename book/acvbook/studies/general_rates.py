@@ -113,15 +113,26 @@ def by_shares(rng, labelled=(50, 150, 450), ratios=(2, 8), n_folds=30):
 
 
 def smallest_folds(kind, sizes, rng, n_folds=30):
-    """`errors` of the smallest folds against the number of labelled points, a data set for each:
-    the theorems' rate is -2.
+    """`errors` of the smallest folds against the number of labelled points, a data set for each.
 
-    Folds of one point; of two for pairs, as a single point makes none; at most n_folds of them, at
-    random.
+    Folds of one point; of two for pairs, as one makes none; at most n_folds of them, at random.
     """
     models = [KINDS[kind](n, rng) for n in sizes]
     rows = [errors(model, _smallest(model, kind, rng, n_folds)) for model in models]
     return pd.DataFrame(rows, index=pd.Index(sizes, name="points"))
+
+
+def growth(tables, rng, n_resamples=500):
+    """Of `smallest_folds` of many draws, by column: n^2 times the median error, of the most points
+    over that of the fewest; low, high: 10 % and 90 % quantiles over resampled draws.
+    """
+    n, size = np.asarray(tables[0].index[[0, -1]]), (n_resamples, len(tables))
+    some = np.vstack([np.arange(len(tables)), rng.integers(len(tables), size=size)])
+    ends = np.stack([table.iloc[[0, -1]] for table in tables])[some]
+    few, many = np.median(ends, axis=1).swapaxes(0, 1)
+    times = many / few * (n[1] / n[0]) ** 2
+    rows = [times[0], *np.quantile(times, [0.1, 0.9], axis=0)]
+    return pd.DataFrame(rows, ["times", "low", "high"], tables[0].columns).T
 
 
 def mean(tables):

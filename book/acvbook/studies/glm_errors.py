@@ -60,8 +60,8 @@ def left_out_means(model, result):
 
 def one_data_set(family, n, dim, n_test, rng):
     """A dict of one data set: train, ij, frozen, ns, exact and test error; loss_*: the same in log
-    loss; theta_*, ten_theta_*: median distance from the refit in standard errors, leave-one-out and
-    ten folds.
+    loss, in_se_*: its distance from exact in standard errors of exact CV; theta_*, ten_theta_*: of
+    params, median distance from the refit in standard errors, leave-one-out and ten folds.
     """
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
@@ -69,6 +69,8 @@ def one_data_set(family, n, dim, n_test, rng):
     results = {name: rung(full, acv.folds.leave_one_out(n)) for name, rung in ESTIMATES.items()}
     row = {name: error(family, model.y, left_out_means(model, r)) for name, r in results.items()}
     row |= {f"loss_{name}": result.loss for name, result in results.items()}
+    refits = results["exact"]
+    row |= {f"in_se_{n}": abs(r.loss - refits.loss) / refits.se for n, r in results.items()}
     x, y = source.draw(n_test, rng)
     eta = full.params[0] + x @ full.params[1:]
     row["test"] = error(family, y, model.family.mean(eta))
@@ -77,8 +79,7 @@ def one_data_set(family, n, dim, n_test, rng):
     tenth = {name: rung(full, folds) for name, rung in ESTIMATES.items()}
     for kind, rungs in (("theta_", results), ("ten_theta_", tenth)):
         row |= theta_table(rungs).median().add_prefix(kind).to_dict()
-    refitted = results["exact"].diagnostics["converged"]
-    return row | {"family": family, "converged": bool(refitted.all())}
+    return row | {"family": family, "converged": bool(refits.diagnostics["converged"].all())}
 
 
 def figure1(families, n_sets, n, dim, n_test, rng):
