@@ -82,12 +82,13 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     parameters, the loss held out minus that under the full fit, summed; elpd_diff: elpd of the best
     minus that of the model; se, dse: standard errors of elpd and of elpd_diff; dse_paired: the
     latter by pairs of losses alone, which covers too little where models are close, since both fits
-    hang on the same sites (`shared_error`; 0 where Hessians are not formed, and dse = dse_paired);
-    se_over: what these count as independent. A site that several folds score counts once, by its
-    mean. Sites of a fold share a fit, so that the errors take them together; where folds overlap,
-    they take only a site's own losses together and are too small. With few folds, or losses with
-    far outliers, they are rough in any case. ArviZ's `weight` is left out: it needs densities of
-    single, independent sites.
+    hang on the same sites (`shared_error`, which takes sites for independent); se_over: what these
+    count as independent. Where either of two models is matrix-free, an estimating equation or at an
+    indefinite Hessian, nothing is added, and dse = dse_paired covers too little as well. A site
+    that several folds score counts once, by its mean. Sites of a fold share a fit, so that the
+    errors take them together; where folds overlap, they take only a site's own losses together and
+    are too small. With few folds, or losses with far outliers, they are rough in any case. ArviZ's
+    `weight` is left out: it needs densities of single, independent sites.
 
     Raises ValueError: results on different sites, folds or data, or losses that are not finite.
 

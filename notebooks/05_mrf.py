@@ -18,8 +18,7 @@
 #
 # A tract is left out in style B of the paper: its count, its class and its edges are dropped from the fit. It is then
 # scored by $-\log p(x_t \mid x_{-t}; \hat\theta(w_t))$, the probability of its count given all others *on the whole
-# map*, its own class and edges back in place. The authors' published program reads the double sum and the score in
-# the same way.
+# map*, its own class and edges back in place. The authors' published program reads the double sum and the score in the same way.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -48,8 +47,7 @@ betas = (0.1, 0.2, 0.4, 0.8)
 # June 2015 and of May 2016, counted by the authors' rule in the same tracts, and a graph of {given}`21` areas
 # that the authors did publish. So the figure's dots cannot be compared one by one; its statements can. The paper does
 # not print its four values of $\beta$ either. We take 0.1, 0.2, 0.4 and 0.8: on a large regular map where each cell
-# has {given}`six` neighbours, classes order by themselves above $\beta = \tfrac14 \log 3 \approx 0.27$. At quick
-# scale only one tract in 31 is left out.
+# has {given}`six` neighbours, classes order by themselves above $\beta = \tfrac14 \log 3 \approx 0.27$. Quick scale leaves one in 31 out.
 
 # %%
 every = 1 if paper else 31
@@ -79,16 +77,13 @@ figures.save(fig, "mrf_map", june)
 # ```{figure} figures/mrf_map.svg
 # :name: fig-mrf-map
 # :alt: Three maps; counts by tract, and the probability of the high class, in patches that grow smoother with coupling.
-# Left: the counts. Middle and right: the probability that a tract is of the high class. With strong coupling isolated
-# tracts give way to their neighbours.
-# {verdict}`ghosh.fig3.june.em`
+# The counts; the probability of the high class. With strong coupling isolated tracts give way to neighbours. {verdict}`ghosh.fig3.june.em`
 # ```
 #
 # ## Claim: EM and a gradient fit agree
 # The paper fits by expectation maximisation (EM), whose M-step is closed: a rate is a mean of counts, weighted by the class
 # probabilities. We fit by Newton's method on exact derivatives. Is that the same optimum? Both are started from the same random
-# rates, drawn evenly from the range of the counts. *Gap* is the largest distance between their log rates, and *nats above* says how
-# much worse EM's optimum is than our fit.
+# rates, drawn evenly from the range of the counts. *Gap*: the largest distance of their log rates; *nats above*: how much worse EM's optimum is.
 
 # %%
 n_draws = 20 if paper else 3
@@ -176,8 +171,7 @@ figures.save(fig, "mrf_ladder", june)
 # ```{figure} figures/mrf_ladder.svg
 # :name: fig-mrf-ladder
 # :alt: Four panels of boxes on a logarithmic axis, each rung's median below that of the rung to its left; the last two are close at the strongest coupling.
-# The ladder: error of a fold's parameters in standard errors. Boxes hold half of the folds, whiskers nine tenths.
-# {verdict}`beyond.ladder`
+# The ladder: error of a fold's parameters in standard errors. Boxes hold half of the folds, whiskers nine tenths. {verdict}`beyond.ladder`
 # ```
 #
 # At $\beta = 0.4$ the medians are {value}`beyond.ladder.mrf.no_adjustment` standard errors for no adjustment,
@@ -295,8 +289,7 @@ ledger.record("ghosh.fig3.gain", gain.exact, june, baseline=gain.no_adjustment)
 
 # %% [markdown]
 # ## The other month, and the authors' own graph
-# The same couplings on May 2016 (two of them at quick scale), and on the {given}`21` areas that the authors
-# published, with every area left out.
+# The same couplings on May 2016 (two of them at quick scale), and on the {given}`21` areas that the authors published, each left out.
 
 # %%
 every_area = acv.folds.leave_one_out(len(toy))
@@ -352,13 +345,12 @@ figures.save(fig, "mrf_others", may)
 # - Scoring the folds is nearly all of the IJ's work. The paper's orders of magnitude hold against an exact CV that
 #   sums over the map once for each tract. A better exact CV is only {value}`ghosh.fig3.time.exact_over_acv` times as
 #   slow as the IJ when scoring is counted, and {value}`ghosh.fig3.time.exact_over_acv_net` times when it is not.
-# - **Which method when.** To compare couplings, *no adjustment* chose as exact CV did here, though its losses are too
-#   low. With one tract left out and weak coupling, the *IJ* is enough. With strong coupling, or [larger
-#   folds](17_which_rung.ipynb), take one *frozen step*: it makes the whole {value}`ghosh.fig3.time.frozen_over_acv` times as slow as
-#   the IJ. One *Newton step* makes it {value}`ghosh.fig3.time.newton_over_acv` times as slow, for the Hessian of each fold, and *exact*
-#   refits, by gradients alone, {value}`ghosh.fig3.time.exact_over_acv` times. So take *exact* CV in place of the Newton step, or refit
-#   the folds [that are flagged](10_which_folds.ipynb).
+# - **Which method when.** To compare couplings, *no adjustment* chose as exact CV did here, though its losses are too low. With one tract left out
+#   and weak coupling, the *IJ* is enough. With strong coupling, or [larger folds](17_which_rung.ipynb), take one *frozen step*: it makes the whole
+#   {value}`ghosh.fig3.time.frozen_over_acv` times as slow as the IJ. One *Newton step* makes it {value}`ghosh.fig3.time.newton_over_acv` times as
+#   slow, for the Hessian of each fold, and *exact* refits, by gradients alone, {value}`ghosh.fig3.time.exact_over_acv` times. So take *exact* CV in
+#   place of the Newton step, or refit the folds [that are flagged](10_which_folds.ipynb).
 # - [A map of yours](00_front_doors.ipynb) needs a column of counts and polygons. The price of exact sums is exponential in its width;
 #   this city, with its parks and rivers, has width {value}`ghosh.fig3.width`. A map that is too wide is refused.
-# - *Nearest work.* {cite:t}`liu2025` leave groups of a latent Gaussian model out without refitting it, and choose the groups from the
-#   model's own correlations: the question of balls and regions, asked of another family.
+# - *Nearest work.* {cite:t}`liu2025` leave groups of a latent Gaussian model out without refitting it, chosen from the model's own
+#   correlations: balls and regions, of another family. {cite:t}`adin2024` compare such groups with leave-one-out.

@@ -11,11 +11,10 @@
 # refitted once a week, or a sampler's draws are reweighted until their weights degrade {cite:p}`burkner2020`. Must it be so?
 #
 # ## The idea
-# The gradient of every prefix, $\nabla \log p(x_1 \dots x_t; \theta)$ for all $t$, comes out of *one* forward pass: the
-# filter carries along, for each state, the expected score of all that it has seen. Refit at a few origins only. Between
-# refits at $a$ and $b$, one Newton step from either side gives $\theta_t$; the Hessian is interpolated, and so is what the two
-# steps say. They agree where both are right. Where they do not, the next refit goes. Scores are expanded in the same way, so
-# that no origin needs a pass of its own.
+# The gradient of every prefix, $\nabla \log p(x_1 \dots x_t; \theta)$ for all $t$, comes out of *one* forward pass: the filter carries along,
+# for each state, the expected score of all that it has seen. Refit at a few origins only. Between refits at $a$ and $b$, one Newton step from
+# either side gives $\theta_t$; the Hessian is interpolated, and so is what the two steps say. They agree where both are right. Where they do
+# not, the next refit goes. Scores are expanded in the same way, so that no origin needs a pass of its own.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -66,8 +65,8 @@ errors = future.errors(series, schemes, rows, exact)
 table = future.summary(errors, schemes, exact)
 
 # %% [markdown]
-# *loss*: median error of a score, in nats; *params*: median distance from the refit, in standard errors of the full fit;
-# *ahead*: how many times the seconds of refitting each (in proportion to the sampled ones). *in_se*: of the mean score, distance from that of the refits, in standard errors of the latter, as if scores were independent.
+# *loss*: median error of a score, in nats; *params*: median distance from the refit, in standard errors of the full fit; *in SE*: error of
+# the mean score, in standard errors of that of all origins, as if scores were independent; *ahead*: how many times the seconds of refits (by the sampled ones).
 
 # %%
 table.round(5)
@@ -90,24 +89,27 @@ drawn = future.by_draw(errors, exact, 20 if paper else 3, rng)
 records.record_future("beyond.lfo.traffic", drawn, data)
 ratio = drawn["loss"].ours / drawn["loss"].weekly
 ledger.record_draws("beyond.lfo.traffic.weekly", ratio, data)
+ours, idle = table.in_se[["ours", "nothing"]]
+ledger.record("beyond.lfo.traffic.in_se", ours, data, baseline=idle)
 ledger.record("beyond.lfo.traffic.speed", table.ahead["ours"], data)
 
 # %% [markdown]
-# The median error of a score is {value}`beyond.lfo.traffic.error | .2g` of the spread of the scores. That alone would prove
-# little: doing nothing errs by {value}`beyond.lfo.traffic.error baseline | .2g`. Of that error
-# {value}`beyond.lfo.traffic.share | .1%` remain, and the parameters are {value}`beyond.lfo.traffic.theta | .2f` standard errors from
-# the refit's, where the full fit's are {value}`beyond.lfo.traffic.theta baseline | .1f`. The error is
-# {value}`beyond.lfo.traffic.weekly | .1%` of that with one refit a week, at a price of the same order. These are medians: of how
-# many origins the method itself is unsure, the first output says. Refitting each origin takes {value}`beyond.lfo.traffic.speed | .0f`
-# times as long. What the method costs beside its refits, [benchmarks](benchmarks.md) say.
+# The median error of a score is {value}`beyond.lfo.traffic.error | .2g` of the spread of the scores. That alone would prove little: doing
+# nothing errs by {value}`beyond.lfo.traffic.error baseline | .2g`. Of that error {value}`beyond.lfo.traffic.share | .1%` remain, and the
+# parameters are {value}`beyond.lfo.traffic.theta | .2f` standard errors from the refit's, where the full fit's are
+# {value}`beyond.lfo.traffic.theta baseline | .1f`. The mean score is {value}`beyond.lfo.traffic.in_se | .2g` of its own standard errors off; of
+# doing nothing, whose errors nearly cancel, {value}`beyond.lfo.traffic.in_se baseline | .2f`. The error is {value}`beyond.lfo.traffic.weekly | .1%` of that with one refit a
+# week, at a price of the same order. Medians: of how many origins the method itself is unsure, the first output says. Refitting each
+# origin takes {value}`beyond.lfo.traffic.speed | .0f` times as long. What the method costs beside its refits, [benchmarks](benchmarks.md) say.
 
 # %% [markdown]
 # ## Do this
 # - Judge a model of a series by `acv.leave_future_out(fit, starts)`: all origins for the price of a few refits.
 # - Heed `UnreliableOrigins`: raise `anchors` until it is silent, or look at `errors` and at the origins they belong to.
 # - Check a dozen origins yourself: `acv.exact(fit, scores.folds(rows))`.
-# - Scores of one step ahead add up to the joint one of a stretch. Steps further ahead do not: score them jointly where errors
-#   depend on each other {cite:p}`cooper2023`.
+# - Scores of one step ahead need no joint score beside them: each is given all that came before, and so are its parameters, so that
+#   their sum is the joint log density of the stretch. Steps further ahead do not add up: score them jointly {cite:p}`cooper2023`.
 # - Do not score the future with the full fit, and mistrust one refit a week while parameters still move.
-# - *Nearest work.* {cite:t}`wood2024` leaves neighbourhoods of points out of penalised regressions, by a Newton step each. In short
-#   series folds are biased even where errors are martingale differences {cite:p}`lusompa2025`: one more reason to ask of the future.
+# - *Nearest work.* {cite:t}`wood2024` leaves neighbourhoods of points out of penalised regressions, by a Newton step each;
+#   [others](https://arxiv.org/abs/2605.30292) leave a window out. In short series folds are biased even where errors are martingale
+#   differences {cite:p}`lusompa2025`: one more reason to ask of the future.

@@ -40,24 +40,8 @@ dims = [2, 4, 8, 20, 40, 80] if paper else [2, 8, 40]
 left_out = [0.0025, 0.01, 0.03, 0.1, 0.2, 0.33, 0.5]
 cells = phase.regressions(400, dims, left_out, many, rng)
 needed = phase.needed(cells)
-short = {
-    "infinitesimal_jackknife": "IJ",
-    "frozen_newton": "frozen",
-    "newton_step": "Newton",
-}
+short = dict(zip(list(phase.RUNGS)[1:], ("IJ", "frozen", "Newton")))
 needed.replace(short).unstack("size")
-
-# %% tags=["hide-input", "remove-output"]
-fig, ax = figures.subplots(figsize=(7.5, 4))
-figures.phases(ax, needed, 400)
-figures.save(fig, "phases")
-
-# %% [markdown]
-# ```{figure} figures/phases.svg
-# :name: fig-phases
-# :alt: Squares over two logarithmic axes: few parameters take a jackknife or, of larger folds, a frozen step; many a Newton step, upper right a refit.
-# The cheapest rung that is enough, $n$ = {given}`400` rows, median of data sets. Find your regression by its two ratios. {verdict}`beyond.phase`
-# ```
 
 # %% tags=["remove-cell"]
 left, span = phase.spreads(cells, 400)
@@ -67,26 +51,43 @@ larger = phase.regressions(1000, dims, [0.01, 0.1, 0.33], many, rng)
 ledger.record("beyond.phase.transfer", phase.transferred(needed, 400, larger, 1000))
 
 # %% [markdown]
-# The map carries over to other sizes: in such data of {given}`1000` rows the rung that it names for the same ratios misses at most a tenth
-# of the correction in {value}`beyond.phase.transfer | .0%` of the cells. And the rates hold: over the cells with at most a tenth of either
-# ratio the distances span factors of {value}`beyond.phase.newton baseline | .0f` (Newton step to refit) and
-# {value}`beyond.phase.jackknife baseline | .0f` (jackknife to Newton step); divided by their rates, factors of
-# {value}`beyond.phase.newton | .1f` and {value}`beyond.phase.jackknife | .1f` are left. {verdict}`beyond.phase.newton`
-# {verdict}`beyond.phase.jackknife`
-#
-# Other models? A hidden Markov model with seven parameters and {given}`400` steps, by random folds: the shares of the correction missed.
+# Other models? Hidden Markov models with seven parameters, their steps left out at random: the shares of the correction missed.
 
 # %%
-line = phase.of_series(400, [0.005, 0.05, 0.1, 0.2], many, rng)
-line[list(phase.RUNGS)].round(3)
+lengths = [100, 400, 1600] if paper else [100, 400]
+series = phase.of_series(lengths, [0.005, 0.05, 0.1, 0.2], many, rng)
+series[list(phase.RUNGS)].droplevel("dim").round(3)
 
-# %% tags=["remove-cell"]
-ledger.record_table("beyond.phase.series", line.loc[40], nothing=1.0)
+# %% tags=["hide-input", "remove-output"]
+fig, axes = figures.subplots(1, 2, figsize=(10, 4), sharex=True, sharey=True)
+figures.phases(axes[0], needed, 400).set_title("regressions")
+figures.phases(axes[1], phase.by_ratios(series), 1).set_title("hidden Markov models")
+for ax in axes:
+    ax.get_legend().remove()
+figures.save(fig, "phases")
 
 # %% [markdown]
-# Without a tenth of its steps the jackknife misses {value}`beyond.phase.series.infinitesimal_jackknife | .1%`, a Newton step
-# {value}`beyond.phase.series.newton_step | .1%`. Of small folds, too, where the map says *jackknife*, it misses more than the map allows: that
-# is a map of regressions. A frozen step, for a gradient a fold, is enough or nearly so in all rows.
+# ```{figure} figures/phases.svg
+# :name: fig-phases
+# :alt: Two panels of squares over logarithmic axes. Regressions: jackknife lower left, frozen steps lower right, Newton steps above, refits upper right. Series: frozen steps, and refits in the shortest.
+# The cheapest rung that is enough, median of data sets: regressions of $n$ = {given}`400` rows, and hidden Markov models of three lengths. Find your
+# problem by its two ratios. {verdict}`beyond.phase` {verdict}`beyond.phase.series.frozen`
+# ```
+
+# %% tags=["remove-cell"]
+ledger.record_table("beyond.phase.series", series.loc[400, 7, 40], nothing=1.0)
+ledger.record("beyond.phase.series.frozen", series.frozen_newton.max(), baseline=1.0)
+
+# %% [markdown]
+# The map carries over to other sizes: in such data of {given}`1000` rows the rung that it names for the same ratios misses at most a tenth of the
+# correction in {value}`beyond.phase.transfer | .0%` of the cells. And the rates hold: over the cells with at most a tenth of either ratio the
+# distances span factors of {value}`beyond.phase.newton baseline | .0f` (Newton step to refit) and {value}`beyond.phase.jackknife baseline | .0f`
+# (jackknife to Newton step); divided by their rates, factors of {value}`beyond.phase.newton | .1f` and {value}`beyond.phase.jackknife | .1f` are
+# left. {verdict}`beyond.phase.newton` {verdict}`beyond.phase.jackknife`
+#
+# A series is another matter. Without a tenth of {given}`400` steps the jackknife misses {value}`beyond.phase.series.infinitesimal_jackknife | .1%`
+# of the correction, a Newton step {value}`beyond.phase.series.newton_step | .1%`: the jackknife is not enough even where the map of regressions
+# names it. A frozen step, for a gradient a fold, misses {value}`beyond.phase.series.frozen | .1%` in its worst cell.
 #
 # ## TreeCV or the jackknife?
 # The papers do not compare the two families that they bring. A logistic regression can be had in two ways: by stochastic gradient
@@ -117,20 +118,20 @@ figures.save(fig, "tree_jackknife")
 # ```
 
 # %% tags=["remove-cell"]
-for folds, id in (("n", "beyond.tree_ij"), ("10", "beyond.tree_ij.ten")):
-    last = phase.largest(both, folds)
-    ledger.record_draws(f"{id}.error", last["error"], baseline=last["tree"])
-    ledger.record_draws(f"{id}.tree", last["tree"], baseline=last["none"])
-
-ledger.record_draws("beyond.tree_ij.price", phase.largest(both, "n")["price"])
+for place, folds, n in (("", "n", -1), (".ten", "10", -1), (".small", "10", 0)):
+    rows, nothing = phase.beside(both, folds, sizes[n])
+    ledger.record_table(f"beyond.tree_ij{place}", rows, nothing=nothing)
 
 # %% [markdown]
 # Leave-one-out of the largest data sets: the jackknife is {value}`beyond.tree_ij.error | .0e` standard errors from exact folds, TreeCV at
 # its best {value}`beyond.tree_ij.tree | .2f`, the training loss, which does nothing, {value}`beyond.tree_ij.tree baseline | .2f`. Fit and
 # jackknife take {value}`beyond.tree_ij.price | .1f` times the seconds of TreeCV's single epoch. With ten folds the errors are
-# {value}`beyond.tree_ij.ten.error | .2f`, {value}`beyond.tree_ij.ten.tree | .2f` and {value}`beyond.tree_ij.ten.tree baseline | .2f`: here the map
-# asks for a frozen step. {verdict}`beyond.tree_ij.ten.error` More epochs do not help: TreeCV learns a chunk once, all epochs in a row, so that
-# the descent ends near the optimum of its last chunk. TreeCV gives the score of the descent; of the optimum of many rows the jackknife knows more.
+# {value}`beyond.tree_ij.ten.error | .2f`, {value}`beyond.tree_ij.ten.tree | .2f` and {value}`beyond.tree_ij.ten.tree baseline | .2f`. {verdict}`beyond.tree_ij.ten.error`
+# Where does each break? The jackknife with large folds of few rows: with ten folds of the smallest data sets it errs by
+# {value}`beyond.tree_ij.small.error | .2f`, more than TreeCV's {value}`beyond.tree_ij.small.error baseline | .2f`. There the map asks for a frozen step, at
+# the same price: {value}`beyond.tree_ij.small.frozen | .2f`, and {value}`beyond.tree_ij.ten.frozen | .0e` of the largest. {verdict}`beyond.tree_ij.ten.frozen`
+# TreeCV breaks with more epochs, and stays where it is with more rows: it learns a chunk once, all epochs in a row, so that the descent
+# ends near the optimum of its last chunk. TreeCV gives the score of the descent; of the optimum of many rows a step knows more.
 #
 # ## What to take away
 # - Look up the map before you choose a rung for a regression, start with a frozen step for a series, and run `check_result` after.

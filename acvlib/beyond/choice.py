@@ -75,10 +75,11 @@ def choose(
     Names of hidden states do not matter: held-out losses are the same under any permutation. Local
     optima do. All methods but from_scratch keep the optimum of the full fit in each fold, where a
     refit without its sites may never get: they choose too many hidden states. One start alone that
-    reached a fit is warned of by `UnrepeatedOptimum`: raise n_starts. One standard error is that of
-    the paired difference, over folds (`compare_models`). A candidate is rejected, and warned of by
-    `UnconvergedFit`, if its fit or a fold is singular, has no finite optimum or does not converge,
-    or if its loss is not finite.
+    reached a fit is warned of by `UnrepeatedOptimum`: raise n_starts. One standard error is `dse`
+    of `compare_models`: where a candidate is matrix-free or at an indefinite Hessian it is that of
+    pairs of losses alone, too small where models are close. A candidate is rejected, and warned of
+    by `UnconvergedFit`, if its fit or a fold is singular, has no finite optimum or does not
+    converge, or if its loss is not finite.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook.studies import treecv_tables
+from acvbook.studies import phase, standard_errors, treecv_tables
 from acvbook.studies import treecv_theorems as theorems
 
 from acvlib.treecv import Examples, kfold, learners, treecv
@@ -144,3 +144,11 @@ def test_least_squares_in_the_ball(rng):
         assert best <= errors.min()
         assert best >= errors.min() * 0.9 or np.linalg.norm(weights) <= 1
     assert theorems.least_squares_in_ball(Examples(X, X @ [0.3, 0.2, -0.1])) < 1e-12
+
+
+def test_a_frozen_step_beside_treecv_and_a_chain_of_few_frames(monkeypatch):
+    rows, nothing = phase.beside(phase.study([60], [1], 3, 2, np.random.default_rng(0)), "10", 60)
+    assert (rows.frozen < nothing.frozen).all()
+    monkeypatch.setattr(standard_errors, "N_TRUTH", 200)
+    covered = standard_errors.one_draw("hmm", np.random.default_rng(1))
+    assert (covered.dse >= covered.dse_paired).iloc[:4].all()

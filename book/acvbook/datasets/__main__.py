@@ -6,10 +6,7 @@ from .registry import DataCorrupt, DataNotFound, data_sets, find
 
 
 def state(name: str) -> str:
-    """Where a data set stands. Every file is looked at: a missing one does not hide a corrupt one.
-
-    Raises DataCorrupt.
-    """
+    """Where a data set stands; raises DataCorrupt for a corrupt file, also where one is missing."""
     missing = []
     for file in data_sets()[name].files:
         try:

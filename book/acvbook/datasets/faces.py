@@ -28,9 +28,7 @@ class Faces(registry.Rows):
     name: ClassVar[str] = "att_faces"
 
     def reduced(self, factor: int) -> Faces:
-        """Means over squares of `factor` x `factor` pixels;
-        `factor` must divide height and width (ValueError).
-        """
+        """Means over squares of `factor` pixels, which must divide height and width: ValueError."""
         n, height, width = self.images.shape
         if height % factor or width % factor:
             raise ValueError(f"factor = {factor} does not divide {height} x {width}")

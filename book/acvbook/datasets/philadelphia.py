@@ -54,10 +54,7 @@ def _rings(geometry):
 
 
 def load_philadelphia_toy() -> Areas:
-    """The authors' own 21 areas, 42 edges, 1,148 crimes: the only data they published.
-
-    No outlines.
-    """
+    """The authors' own 21 areas, 42 edges, 1,148 crimes: all that they published; no outlines."""
     import pandas as pd
 
     counts = registry.find("philadelphia", "authors_toy_21/counts.csv")

@@ -57,9 +57,7 @@ def bound_and_actual(ax, table):
 
 
 def rates(ax, tables):
-    """Largest errors against n, one colour a table, a mark a repetition, the mean a line; that of
-    doing nothing is dotted.
-    """
+    """Largest errors against n: a colour a table, a mark a repetition; dotted, doing nothing."""
     for (label, table), colour in zip(tables.items(), COLOURS, strict=False):
         means = table.groupby("n")[["ij", "none"]].mean()
         ax.plot(means.ij, "-", color=colour, label=label)

@@ -91,24 +91,24 @@ def refitted(series: Series, rows: np.ndarray, at_once: int = 64) -> Scores:
 
 
 def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: Scores) -> Any:
-    """Errors at some origins, one column a scheme and one row an origin: of losses, in nats, and
-    with their sign as `gap`; of params, in standard errors of the full fit.
-    """
+    """Errors at some origins, a row each, by scheme: losses in nats, params in standard errors."""
     tables = {}
     for name, scores in schemes.items():
-        tables["gap", name] = scores.losses[rows] - exact.losses
-        tables["loss", name] = np.abs(tables["gap", name])
+        tables["loss", name] = scores.losses[rows] - exact.losses
         gaps = series.fit.standard_errors_between(scores.params[rows], exact.params)
         tables["params", name] = gaps
     return pd.DataFrame(tables)
 
 
 def summary(found: pd.DataFrame, schemes: dict[str, Scores], exact: Scores) -> pd.DataFrame:
-    """Median errors over the origins and of the mean (in_se), refits, seconds, a row a scheme."""
-    table = found[["loss", "params"]].median().unstack(0).reindex(list(schemes))
-    spread = np.nanstd(exact.losses)
-    table["over_spread"] = table.loss / spread
-    table["in_se"] = found.gap.mean().abs() / (spread / found.gap.count() ** 0.5)
+    """Median errors over the origins, refits, seconds and their gain over exact, a row a scheme;
+    in_se: error of the mean score, in standard errors of that of all origins.
+    """
+    middle = found.abs().median().unstack(0)
+    table = middle.reindex(list(schemes))
+    table["over_spread"] = table.loss / np.nanstd(exact.losses)
+    n = [len(scores.losses) for scores in schemes.values()]
+    table["in_se"] = found["loss"].mean().abs() * np.sqrt(n) / np.nanstd(exact.losses)
     table["refits"] = [scores.refits for scores in schemes.values()]
     table["seconds"] = [scores.seconds for scores in schemes.values()]
     table["ahead"] = exact.seconds / table.seconds
@@ -120,6 +120,6 @@ def by_draw(found: pd.DataFrame, exact: Scores, n_draws: int, rng: np.random.Gen
     draws = []
     for _ in range(n_draws):
         rows = rng.choice(len(found), len(found) // 2, replace=False)
-        draws.append(found.iloc[rows].median())
+        draws.append(found.iloc[rows].abs().median())
         draws[-1].loc["spread"] = np.nanstd(exact.losses[rows])
     return pd.DataFrame(draws)

@@ -47,10 +47,7 @@ def every_rung(model, fit, folds, rungs=ESTIMATES):
 
 
 def cold_start(model, fit, folds, rng):
-    """The authors' exact CV: k-means and all, from scratch for each fold.
-
-    A `CVResult` as from any rung.
-    """
+    """The authors' exact CV, a `CVResult`: k-means and all, from scratch for each fold."""
     run, rows, residuals = Run("cold_start", fit, folds), [], []
     for fold in run.folds:
         weights = acv.folds.weights(model.n_sites, fold)
@@ -235,9 +232,7 @@ def levels(errors, published, ours, theirs):
 
 
 def difference_correlations(errors, published, ours, theirs):
-    """By rebuild, the correlation over all cells of what an estimate adds to the training error,
-    with what the authors' adds.
-    """
+    """By rebuild, the correlation over cells of what both estimates add to the training error."""
     added = (errors[ours] - errors.train).unstack("rebuild")
     return added.corrwith(published[theirs] - published.train)
 

@@ -87,9 +87,7 @@ def assumptions(sizes, dim, n_draws, rng, radius=0.5):
 
 
 def share_below(constants, slack=1.25):
-    """By n, the share of draws in which no constant is above `slack` times its median at the
-    largest n.
-    """
+    """By n, the share of draws with no constant above `slack` times its median at the largest n."""
     largest = constants.index.get_level_values("n").max()
     limits = slack * constants.xs(largest, level="n").median()
     return (constants <= limits).all(axis=1).groupby("n").mean()

@@ -24,9 +24,7 @@ def within(model, full):
 
 
 def ladder(model, full, folds, tolerance=TOLERANCE):
-    """All rungs on folds, a dict of `CVResult`; `exact` to the tolerance. On folds of tokens, the
-    `linear` step, too.
-    """
+    """All rungs on folds, by name; `exact` to the tolerance; of tokens the `linear` step, too."""
     found = {rung.__name__: rung(full, folds) for rung in RUNGS}
     if model.scheme:
         found["linear"] = linear(full, found["no_adjustment"])

@@ -181,10 +181,7 @@ def within_draws(fits, percents, n_folds, rng):
 
 
 def future_draws(fits, starts):
-    """`future` of each fit, one of `models`: the `table` of each draw, one below another.
-
-    starts: (model, first, every) by the name of a setting.
-    """
+    """`future` of each of `models`, a `table` a draw; starts: (model, first, every) by setting."""
     return _one_below_another(
         table(
             {setting: future(fit[name], *when) for setting, (name, *when) in starts.items()},

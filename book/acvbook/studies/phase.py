@@ -1,8 +1,4 @@
-"""Which rung is enough: over the parameters a site, D / N, and the share of sites left out, k / N.
-
-What cross-validation adds to the training loss is its correction. A rung's error is counted in
-shares of it, of which doing nothing misses all.
-"""
+"""Which rung is enough, over D / N and k / N of N sites: errors in shares of what CV corrects."""
 
 import time
 import warnings
@@ -63,10 +59,13 @@ def regressions(n, dims, shares, n_draws, rng):
     return _cells(fits, shares)
 
 
-def of_series(n: int, shares: list[float], n_draws: int, rng: np.random.Generator) -> pd.DataFrame:
-    """The same of a hidden Markov model, whose steps are left out one by one at random."""
-    fits = [(acv.fit(series(n, each), rng=each), each) for each in rng.spawn(n_draws)]
-    return _cells(fits, shares).droplevel("dim")
+def of_series(lengths, shares, n_draws, rng):
+    """The same of hidden Markov models of these lengths, steps left out; index (n, dim, size)."""
+    tables = {}
+    for n in lengths:
+        fits = [(acv.fit(series(n, each), rng=each), each) for each in rng.spawn(n_draws)]
+        tables[n] = _cells(fits, shares)
+    return pd.concat(tables, names=["n"])
 
 
 def _cells(fits, shares):
@@ -82,6 +81,12 @@ def needed(table: pd.DataFrame) -> pd.Series:
     """The cheapest rung of each cell that misses at most ENOUGH of the correction, or exact."""
     good = table[list(RUNGS)] <= ENOUGH
     return good.idxmax(axis=1).where(good.any(axis=1), "exact")
+
+
+def by_ratios(table: pd.DataFrame) -> pd.Series:
+    """`needed` of several n, index (n, dim, size), by parameters a site and the share left out."""
+    n, dim, size = (table.index.get_level_values(i).to_numpy() for i in range(3))
+    return needed(table).set_axis(pd.MultiIndex.from_arrays([dim / n, size / n]))
 
 
 def spreads(table: pd.DataFrame, n: int) -> tuple[pd.Series, pd.Series]:
@@ -183,6 +188,7 @@ def _one(n, epochs, dim, rng):
     for k in (10, n):
         folds = acv.folds.k_fold(n, k, rng)
         calls = {"jackknife": lambda f=folds: acv.infinitesimal_jackknife(acv.fit(bare), f)}
+        calls["frozen step"] = lambda f=folds: acv.frozen_newton(acv.fit(bare), f)
         for many in epochs:
             learner = logistic_sgd(dim, many)
             way = f"TreeCV, {many} epoch{'s' * (many > 1)}"
@@ -198,14 +204,17 @@ def _one(n, epochs, dim, rng):
     return found
 
 
-def largest(table: pd.DataFrame, folds: str) -> pd.DataFrame:
-    """Of the largest data sets, a row a draw: errors of the jackknife, of TreeCV at its best number
-    of epochs and of the training loss; seconds of the jackknife over those of TreeCV's one epoch.
+def beside(table: pd.DataFrame, folds: str, n: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A row a draw: errors of the jackknife, of TreeCV at its best number of epochs and of a frozen
+    step, seconds of the jackknife over those of TreeCV's one epoch; and a baseline for each.
     """
-    own = table[(table.n == table.n.max()) & (table.folds == folds)]
-    by = {way: rows.reset_index(drop=True) for way, rows in own.groupby("way")}
-    errors = pd.DataFrame({way: rows.error_se for way, rows in by.items()})
+    own = table[(table.n == n) & (table.folds == folds)]
+    errors, seconds = (
+        own.pivot_table(name, own.groupby("way").cumcount(), "way")
+        for name in ("error_se", "seconds")
+    )
     best = errors.filter(like="TreeCV").median().idxmin()
-    found = {"error": errors["jackknife"], "tree": errors[best], "none": errors["training loss"]}
-    found["price"] = by["jackknife"].seconds / by["TreeCV, 1 epoch"].seconds
-    return pd.DataFrame(found)
+    found = errors[["jackknife", best, "frozen step"]].set_axis(["error", "tree", "frozen"], axis=1)
+    idle = errors["training loss"]
+    nothing = pd.DataFrame({"error": found.tree, "tree": idle, "frozen": idle, "price": np.nan})
+    return found.assign(price=seconds.jackknife / seconds["TreeCV, 1 epoch"]), nothing

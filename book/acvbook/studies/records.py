@@ -50,9 +50,7 @@ def record_redraws(scores, data):
 
 
 def record_setting(id, draws, setting, data):
-    """Record, of one setting of `mocap_fits.table`, what the jackknife reaches beside doing
-    nothing, and every rung's error of params.
-    """
+    """Record the jackknife's scores in one setting of `mocap_fits.table`, and all rungs' params."""
     rows = draws.xs(setting, level="setting")
     ours, nothing = (rows[[*MEASURES]].xs(rung, level="rung") for rung in (IJ, NONE))
     ledger.record_table(id, ours, data, nothing, MEASURES)

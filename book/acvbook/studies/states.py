@@ -17,10 +17,7 @@ LEVEL = 1.96  # standard errors to each side of a 95 % interval
 
 
 def interval(values: Any) -> tuple[float, float, float]:
-    """(mean, low, high) of a 95 % interval: Wilson's of shares, the normal one of other means.
-
-    Source: Wilson (1927).
-    """
+    """(mean, low, high) of a 95 % interval: of shares Wilson's (1927), else the normal one."""
     values = np.asarray(values)
     n, mean = len(values), float(values.mean())
     if values.dtype != bool:

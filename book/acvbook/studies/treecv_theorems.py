@@ -30,10 +30,7 @@ class Subject(NamedTuple):
 
 
 def gaps(subject, n, k, n_draws, rng):
-    """TreeCV - CV, for doing nothing training error - CV, and the se of CV: a row a draw.
-
-    A draw is n independent rows of the population in k folds.
-    """
+    """TreeCV - CV, for doing nothing training error - CV, and se of CV: a row a draw of n rows."""
     learner = subject.make(n)
     draws = []
     for stream in rng.spawn(n_draws):
