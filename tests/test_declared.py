@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from autograd import grad
+from oracles.wrappers import raises
 
 from acvlib.declared import (
     Count,
@@ -164,8 +165,7 @@ def test_what_has_names_is_put_in_the_order_of_what_bound_its_size():
     model = Regression(frame, named, pd.Series([5.0, 7.0], ["b", "a"]))
     assert model.y.tolist() == [3, 2, 1]
     assert model.penalty.tolist() == [7, 5]
-    with pytest.raises(ValueError, match="the index of y differs"):
-        Regression(frame, pd.Series([1, 2, 3]))
+    raises("the index of y differs", Regression, frame, pd.Series([1, 2, 3]))
 
 
 def test_help_shows_plain_types():
@@ -184,8 +184,7 @@ def bare(x: Whole(1)) -> None: ...  # noqa: E301
 
 @pytest.mark.parametrize("function", [text, nothing, twice, either, bare])
 def test_annotations_that_say_nothing_are_errors_at_once(function):
-    with pytest.raises(TypeError, match=f"{function.__name__}: x is annotated by"):
-        declared(function)
+    raises(f"{function.__name__}: x is annotated by", declared, function, error=TypeError)
 
 
 def test_what_need_not_be_finite_may_be_infinite_either_way():

@@ -14,7 +14,7 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.refit import refit
 from oracles.toy_models import TRAFFIC_PARAMS, Instruments, Ridge, Saddle, Staged, simulate_traffic
-from oracles.wrappers import ByAutograd
+from oracles.wrappers import ByAutograd, raises
 
 import acvlib as acv
 from acvlib import bootstrap, folds, weighting
@@ -58,8 +58,7 @@ def test_fit_starts_where_it_is_told_or_where_the_rng_says():
     model = GaussianHMM(np.random.default_rng(2).normal(size=40) + np.repeat([0.0, 3.0], 20), 2)
     ours, theirs = (acv.fit(model, rng=rng).params for rng in (0, np.random.default_rng(0)))
     assert_array_equal(ours, theirs)
-    with pytest.raises(ValueError, match="rng = '0': pass"):
-        acv.fit(model, rng="0")
+    raises("rng = '0': pass", acv.fit, model, rng="0")
 
 
 def test_newton_decrement_is_the_distance_to_the_optimum_in_standard_errors():
@@ -216,8 +215,7 @@ def test_gammaln_has_a_forward_mode_for_emissions_of_users():
 def test_outputs_of_another_shape_are_named(name):
     kind = Instruments if name == "residual" else Ridge
     model = type("Mine", (kind,), {name: lambda self, p, _: p[:2]})(*[U, X, Y][kind is Ridge :])
-    with pytest.raises(ValueError, match=rf"{name} returns shape \(2,\), must be \("):
-        acv.exact(acv.fit(model), FOLDS)
+    raises(rf"{name} returns shape \(2,\), must be \(", acv.exact, acv.fit(model), FOLDS)
 
 
 @pytest.mark.parametrize(
@@ -235,8 +233,7 @@ def test_outputs_of_another_shape_are_named(name):
 def test_members_of_a_users_class_that_mean_something_else_are_named(name, value, says):
     model = type("Mine", (Ridge,), {})(X, Y)
     setattr(model, name, value)
-    with pytest.raises((TypeError, ValueError), match=says):
-        acv.exact(acv.fit(model), FOLDS)
+    raises(says, acv.exact, acv.fit(model), FOLDS, error=(TypeError, ValueError))
 
 
 def test_names_of_a_glm_mean_nothing_in_a_users_class():

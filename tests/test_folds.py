@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import simulate_traffic
+from oracles.wrappers import raises
 from scipy.sparse import coo_array
 from sklearn.model_selection import KFold
 
@@ -70,8 +71,7 @@ BAD = {  # what else is refused is in tests/attack; here is what is said
 
 @pytest.mark.parametrize(("bad", "message"), BAD.values(), ids=BAD.keys())
 def test_what_has_two_readings_or_none_is_refused_with_its_fold_and_site(bad, message):
-    with pytest.raises(ValueError, match=message):
-        Folds.of(bad() if callable(bad) else bad, 10, HOLES)
+    raises(message, lambda: Folds.of(bad() if callable(bad) else bad, 10, HOLES))
 
 
 @given(st.data())
@@ -88,8 +88,7 @@ def test_folds_are_accepted_just_when_each_is_a_set_of_observed_sites_short_of_a
     if right:
         assert_array_equal(np.concatenate(Folds.of(arrays, n_sites, observed)), sum(drawn, []))
     else:
-        with pytest.raises(ValueError, match="fold"):
-            Folds.of(arrays, n_sites, observed)
+        raises("fold", Folds.of, arrays, n_sites, observed)
 
 
 def test_a_splitter_is_no_class():
@@ -174,12 +173,10 @@ class Steps:
 def test_folds_know_for_how_many_sites_of_what_kind_they_were_made(make):
     made = make(Steps(sites="sequences"))
     assert Folds.of(made, 12) is made
-    with pytest.raises(ValueError, match="for 12 sites, the model has 2,744.*n_sites=2744"):
-        Folds.of(made[:1], 2744)
+    raises("for 12 sites, the model has 2,744.*n_sites=2744", Folds.of, made[:1], 2744)
     assert Folds.of(make(12), Steps()) is not None  # numbers have no kind
     if made.sites:
-        with pytest.raises(ValueError, match="out sequences, and the model steps: make them of"):
-            Folds.of(made, Steps())
+        raises("out sequences, and the model steps: make them of", Folds.of, made, Steps())
 
 
 RNG = np.random.default_rng(5)

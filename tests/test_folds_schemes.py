@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.wrappers import raises
 from scipy.sparse.csgraph import connected_components
 from sklearn import model_selection as splitters
 from sklearn.linear_model import Ridge
@@ -83,8 +84,7 @@ BAD_SPLITS = {
 
 @pytest.mark.parametrize(("cv", "message"), BAD_SPLITS.values(), ids=BAD_SPLITS.keys())
 def test_splits_that_cannot_be_read_in_one_way_are_refused(cv, message):
-    with pytest.raises(ValueError, match=message):
-        Folds.of(folds.from_splitter(cv, X), N)
+    raises(message, lambda: Folds.of(folds.from_splitter(cv, X), N))
 
 
 @st.composite
@@ -182,8 +182,7 @@ REFUSED = [  # tests/attack has labels that are none, and tests/test_folds.py lo
 
 @pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_folds_that_are_none_are_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    raises(message, call)
 
 
 @given(series(), st.integers(1, 90), st.integers(0, 99))
@@ -239,8 +238,7 @@ def test_balls_and_regions_of_any_graph_are_sound(data):
         step[a, b] = step[b, a] = 1
     near = np.linalg.matrix_power(step, radius) > 0
     if near.all(axis=1).any():
-        with pytest.raises(ValueError, match=f"all {n} sites lie that close"):
-            folds.balls(n, edges, radius)
+        raises(f"all {n} sites lie that close", folds.balls, n, edges, radius)
     else:
         balls = folds.balls(n, edges, radius, centres_alone=True)
         assert all(map(np.array_equal, balls, map(np.flatnonzero, near)))

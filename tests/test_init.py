@@ -14,6 +14,7 @@ import pytest
 import shapely
 from check_release import faults
 from hmmlearn.hmm import GaussianHMM
+from oracles.wrappers import raises
 from places import ROOT
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn_crfsuite import CRF
@@ -86,8 +87,7 @@ def test_a_module_is_returned_or_its_package_names_its_extra():
     assert require("json.decoder", extra="tables") is sys.modules["json.decoder"]
     message = r"needs no_such_package: pip install 'acvlib\[tables\]'"
     for name in ("no_such_package", "no_such_package.part"):
-        with pytest.raises(ImportError, match=message):
-            require(name, extra="tables")
+        raises(message, require, name, error=ImportError, extra="tables")
     with pytest.raises(ModuleNotFoundError, match="json.no_such_part"):
         require("json.no_such_part", extra="tables")
 

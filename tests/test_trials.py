@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from oracles.wrappers import raises
 from sklearn.linear_model import Ridge
 
 import acvlib as acv
@@ -242,8 +243,7 @@ def test_tune_steps_back(kind):
 
 def test_tune_needs_a_start_and_ends_at_the_edge_of_what_can_be_evaluated():
     for kind, reason in REASONS.items():
-        with pytest.raises(AllFailed, match=f"its start, alpha .9.*elsewhere.*{reason}"):
-            tune(kind, 10.0)
+        raises(f"its start, alpha .9.*elsewhere.*{reason}", tune, kind, 10.0, error=AllFailed)
     whole = tune()
     border = 2.0 * whole.alpha[0]
     found = tune("singular", border)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from ladder_cases import FOLDS, X, Y
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.wrappers import raises
 
 import acvlib as acv
 from acvlib import compare
@@ -60,20 +61,16 @@ def test_methods_are_compared_by_loss_and_parameter_errors(fits):
 def test_results_on_different_folds_are_not_compared(others, fits):
     ours, theirs = (acv.no_adjustment(fits["ridge"], folds) for folds in (FOLDS, others))
     message = r"were run on different folds .*\): run both on the same Folds"
-    with pytest.raises(ValueError, match=f"no_adjustment and no_adjustment {message}"):
-        acv.compare_methods(ours, theirs)
-    with pytest.raises(ValueError, match=f"a and b {message}"):
-        acv.compare_models({"a": ours, "b": theirs})
+    raises(f"no_adjustment and no_adjustment {message}", acv.compare_methods, ours, theirs)
+    raises(f"a and b {message}", acv.compare_models, {"a": ours, "b": theirs})
 
 
 def test_methods_on_different_models_are_not_compared():
     """Two models of equal size: distances between their parameters would mean nothing."""
     ours, theirs = exact(FOLDS), exact(FOLDS, 3, 2.0)
     assert ours.params.shape == theirs.params.shape
-    with pytest.raises(ValueError, match=r"start from different fits .*compare_models\({name"):
-        acv.compare_methods(ours, theirs)
-    with pytest.raises(ValueError, match="4 parameters.*against 3"):
-        acv.compare_methods(ours, exact(FOLDS, 2))
+    raises(r"start from different fits .*compare_models\({name", acv.compare_methods, ours, theirs)
+    raises("4 parameters.*against 3", acv.compare_methods, ours, exact(FOLDS, 2))
 
 
 def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
@@ -184,15 +181,12 @@ def test_models_of_different_data_or_without_finite_losses_are_refused():
     ours = exact(FOLDS)
     shorter = GLM(X[:59], Y[:59], "gaussian", penalty=0.1)
     theirs = acv.exact(acv.fit(shorter), [fold[fold < 59] for fold in FOLDS])
-    with pytest.raises(ValueError, match="of 60 sites, and .* of 59"):
-        acv.compare_models({"a": ours, "b": theirs})
+    raises("of 60 sites, and .* of 59", acv.compare_models, {"a": ours, "b": theirs})
     broken = replace(ours, losses=[np.full(len(fold), np.inf) for fold in FOLDS])
     message = r"b: 14 of 60 sites .* not finite \(site 0 the first: inf\)"
-    with pytest.raises(ValueError, match=message):
-        acv.compare_models({"a": ours, "b": broken})
+    raises(message, acv.compare_models, {"a": ours, "b": broken})
     for nothing in ({}, [ours], {"a": ours.pointwise}):
-        with pytest.raises(ValueError, match="one result a model"):
-            acv.compare_models(nothing)
+        raises("one result a model", acv.compare_models, nothing)
     short = replace(ours, losses=[losses[:1] for losses in ours.losses])
     with pytest.raises(ValueError, match="1 losses of the 10 sites that fold 1 scores"):
         short.loss  # noqa: B018

@@ -8,6 +8,7 @@ from autograd.scipy.special import logsumexp
 from numpy.testing import assert_allclose
 from oracles.enumerate import paths
 from oracles.refit import refit
+from oracles.wrappers import raises
 
 import acvlib as acv
 from acvlib.adapters.crfsuite import FeatureCRF
@@ -154,8 +155,7 @@ def test_heldout_loss_by_enumeration(kind, scheme):
 
 def test_check_model_needs_labels_that_are_all_known(rng):
     model = chains(hide_labels)
-    with pytest.raises(ValueError, match="at weights 1"):
-        acv.check_model(model, rng.normal(size=model.n_params), rng)
+    raises("at weights 1", acv.check_model, model, rng.normal(size=model.n_params), rng)
 
 
 def test_sums_side_by_side_are_those_of_single_sentences(rng):
@@ -194,8 +194,7 @@ def test_exact_is_delete_and_refit(scheme):
         weights = acv.folds.weights(model.n_sites, fold)
         refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
         assert params == pytest.approx(refitted, abs=1e-5)
-    with pytest.raises(ValueError, match="nothing is left to fit"):
-        acv.exact(fit, [np.arange(model.n_sites)])
+    raises("nothing is left to fit", acv.exact, fit, [np.arange(model.n_sites)])
 
 
 @by_kind
@@ -256,8 +255,7 @@ def test_folds_that_curve_down_without_their_labels_are_refitted_to_a_minimum(se
     scores = [4.0 * rng.normal(size=(t, K)) for t in lengths]
     model = LinearChainCRF(scores, tags, 0.01, hide_labels)
     fit = acv.fit(model)
-    with pytest.raises(ValueError, match="nothing is left to fit"):
-        acv.exact(fit, [np.arange(model.n_sites)])
+    raises("nothing is left to fit", acv.exact, fit, [np.arange(model.n_sites)])
     folds = acv.folds.iid(model.n_sites, 30, 4, rng)
     result = acv.exact(fit, folds)
     assert result.diagnostics["converged"].all()

@@ -10,7 +10,7 @@ from autograd import grad
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.enumerate import weighted_log_sum
 from oracles.toy_models import Laplace
-from oracles.wrappers import ByAutograd
+from oracles.wrappers import ByAutograd, raises
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
@@ -282,8 +282,7 @@ def test_a_missing_frame_takes_its_term_and_those_that_look_back_at_it():
     x[0][4] = np.nan
     model = AutoRegressiveHMM(x, 2, 2, sites="steps")
     assert np.flatnonzero(~model.observed).tolist() == [2, 3, 4]  # sites count from the third frame
-    with pytest.raises(ValueError, match="missing"):
-        Folds.of([np.array([3])], model.n_sites, model.observed)
+    raises("missing", Folds.of, [np.array([3])], model.n_sites, model.observed)
 
 
 def without(model, fold):
@@ -329,8 +328,7 @@ def test_em_says_what_it_cannot_do(rng):
     network = NeuralHMM(model.sequences, 2)
     with pytest.raises(TypeError, match="NeuralAutoRegression has no closed-form M-step"):
         em.expectation_maximisation(network, network.initial_params())
-    with pytest.raises(ValueError, match="hold"):
-        em.expectation_maximisation(*model.hold(start))
+    raises("hold", em.expectation_maximisation, *model.hold(start))
 
 
 def test_an_emptied_state_is_named():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from oracles.wrappers import ByAutograd
+from oracles.wrappers import ByAutograd, raises
 from test_hmm import close
 
 import acvlib as acv
@@ -42,10 +42,8 @@ def test_a_list_means_sequences_however_long():
 @pytest.mark.parametrize("door", [HMM, AutoRegressiveHMM])
 def test_one_array_in_place_of_a_list_is_refused_with_both_readings(door):
     readings = r"pass \[x\] if it is one sequence of 30 frames with 2 channels, or list\(x\) if"
-    with pytest.raises(ValueError, match=readings):
-        door(regimes(shape=(30, 2)), 2)
-    with pytest.raises(ValueError, match="one sequence of 30 frames with 1 channels"):
-        door(regimes(shape=(30, 1))[:, 0], 2)
+    raises(readings, door, regimes(shape=(30, 2)), 2)
+    raises("one sequence of 30 frames with 1 channels", door, regimes(shape=(30, 1))[:, 0], 2)
 
 
 def test_what_the_caller_changes_later_changes_nothing():
@@ -114,8 +112,7 @@ def test_a_list_of_one_number_lists_could_be_either():
     x = regimes(shape=(60, 1))
     for column in (x.tolist(), tuple(map(tuple, x)), list(x)):
         for door in (GaussianHMM, HMM):
-            with pytest.raises(ValueError, match=r"60 lists of 1 number: .* \[1\] \* 60"):
-                door(column, 2)
+            raises(r"60 lists of 1 number: .* \[1\] \* 60", door, column, 2)
     assert shapes(GaussianHMM((x, [1] * 60), 2)) == [(1, 1)] * 60
     assert shapes(HMM([x.tolist()], 2)) == [(60, 1)]
 
@@ -124,8 +121,7 @@ def test_units_are_those_given():
     x = regimes(shape=(60, 2))
     model = HMM([x], 2, Gaussian(centre=[1.0, 2.0], scale=[3.0, 4.0]))
     assert_allclose(model.frames.x, (x - [1.0, 2.0]) / [3.0, 4.0])
-    with pytest.raises(ValueError, match="must have 2 entries, as x has"):
-        HMM([x], 2, Gaussian(centre=[1.0], scale=[3.0]))
+    raises("must have 2 entries, as x has", HMM, [x], 2, Gaussian(centre=[1.0], scale=[3.0]))
     y = np.where(np.arange(60) == 7, np.nan, np.arange(60) % 2)
     junk = np.where(np.isnan(y)[:, None], 9999.0, x)
     assert GLMHMM(y, junk, 2).emission == GLMHMM(y, x, 2).emission
@@ -140,12 +136,10 @@ def test_names_of_sequences_agree():
     ab, ba = (pd.Series([30, 30], list(names)) for names in ("ab", "ba"))
     dated = pd.DataFrame(x, pd.date_range("2020", periods=60))
     assert GLMHMM(y, dated, 2).index.equals(dated.index)
-    with pytest.raises(ValueError, match=r"\['a', 'b'\] of y and \['b', 'a'\] of inputs: sort"):
-        GLMHMM((y, ab), (x, ba), 2)
+    raises(r"\['a', 'b'\] of y and \['b', 'a'\] of inputs: sort", GLMHMM, (y, ab), (x, ba), 2)
     frame = pd.DataFrame(x, pd.MultiIndex.from_product([list("ba"), range(30)]))
     assert GLMHMM((y, [30, 30]), (frame, ba), 2).index is ba.index
-    with pytest.raises(ValueError, match=r"\['b', 'a'\] in X and \['a', 'b'\] in lengths: sort"):
-        GaussianHMM((frame, ab), 2)
+    raises(r"\['b', 'a'\] in X and \['a', 'b'\] in lengths: sort", GaussianHMM, (frame, ab), 2)
     with pytest.raises(ValueError, match=r"lengths \[30 --\] are masked: give all as numbers"):
         GaussianHMM((x, np.ma.array([30, 30], mask=[0, 1])), 2)
 
@@ -164,8 +158,7 @@ def test_an_impossible_frame_of_weight_zero_is_missing():
     fixed = np.array([[1.0, 0.0], [np.nan, np.nan], [np.nan, np.nan]])
     never = Categorical(3, 1.5, fixed=[[np.nan, np.nan, 0.0], [np.nan] * 3])
     x = np.r_[2.0, np.arange(40) % 3]
-    with pytest.raises(ValueError, match="or let such frames be nan"):
-        acv.fit(HMM([x], 2, never, fixed=fixed))
+    raises("or let such frames be nan", acv.fit, HMM([x], 2, never, fixed=fixed))
     weighed = HMM([x], 2, never, fixed=fixed, sample_weight=np.arange(41) > 0)
     missing = HMM([np.where(np.arange(41) > 0, x, np.nan)], 2, never, fixed=fixed)
     folds = acv.Folds([[5], [9, 10]])
@@ -177,19 +170,15 @@ def test_named_params_of_another_shape_are_refused():
     model = HMM([regimes()], 2)
     named = model.unpack(model.initial_params())
     other = HMM([regimes(shape=(60, 2))], 2)
-    with pytest.raises(ValueError, match="2 probabilities each"):
-        model.pack(named._replace(initial=2.0 * named.initial))
+    raises("2 probabilities each", model.pack, named._replace(initial=2.0 * named.initial))
     with pytest.raises(ValueError, match=r"named.emission.mean \(2, 2\): must be \(2, 1\)"):
         model.pack(named._replace(emission=other.unpack(other.initial_params()).emission))
-    with pytest.raises(TypeError, match="named must be of type HMMParams"):
-        model.pack(None)
+    raises("named must be of type HMMParams", model.pack, None, error=TypeError)
 
 
 def test_params_are_held_once():
     model = HMM([regimes()], 2, AutoRegression(1))
     held, free = model.hold(model.initial_params())
-    with pytest.raises(ValueError, match="held already"):
-        held.hold(free)
+    raises("held already", held.hold, free)
     message = r"params of shape \(8,\) must be \(n_params,\), n_params = 4"
-    with pytest.raises(ValueError, match=message):
-        held.unpack(model.initial_params())
+    raises(message, held.unpack, model.initial_params())

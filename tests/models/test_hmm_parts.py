@@ -10,18 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 from oracles.enumerate import path_scores, paths
 from oracles.toy_models import Laplace
+from oracles.wrappers import raises
 from scipy.special import logsumexp
 from scipy.stats import bernoulli, norm, poisson
-from test_hmm import (
-    FREE,
-    LENGTHS,
-    choices,
-    continuous,
-    counts,
-    levels,
-    sequences,
-    with_holes,
-)
+from test_hmm import FREE, LENGTHS, choices, continuous, counts, levels, sequences, with_holes
 
 import acvlib as acv
 from acvlib.models import (
@@ -204,5 +196,4 @@ def test_new_sequences_are_taken_in_place_of_the_models(rng):
         for found, expected in zip(method(params, x), method(params), strict=True):
             assert_allclose(found, expected)
     assert len(model.decode(params, x[1:]).states) == 20
-    with pytest.raises(ValueError, match="3 channels: the model has 2"):
-        model.decode(params, [np.ones((4, 3))])
+    raises("3 channels: the model has 2", model.decode, params, [np.ones((4, 3))])

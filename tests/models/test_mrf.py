@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.enumerate import paths
 from oracles.refit import derivatives
-from oracles.wrappers import ByAutograd
+from oracles.wrappers import ByAutograd, raises
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
@@ -99,5 +99,4 @@ def test_a_state_without_sites_or_counts_says_so(coupling, low, message, rng):
     counts = np.where(left, 0, 20)
     if low:
         counts = rng.poisson(np.where(left ^ (rng.random(48) < 0.15), low, 15))
-    with pytest.raises(EmptyState, match=message):
-        acv.fit(HiddenMRF(counts, GRID, coupling))
+    raises(message, acv.fit, HiddenMRF(counts, GRID, coupling), error=EmptyState)

@@ -10,6 +10,7 @@ import test_mrf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.enumerate import paths
+from oracles.wrappers import raises
 from scipy.sparse import coo_matrix, csc_array, csr_matrix
 from scipy.special import logsumexp
 
@@ -85,8 +86,7 @@ def test_nodes_are_sites_by_their_names():
         for observed, people in ((counts, exposure[::-1]), (counts[::-1], exposure)):
             model = HiddenMRF(observed, form, 0.7, exposure=people)
             np.testing.assert_allclose(model.heldout_loss(PARAMS, ALL), losses[order], rtol=1e-12)
-    with pytest.raises(ValueError, match="names to all or to none"):
-        HiddenMRF(COUNTS, named, 0.7, exposure=exposure[::-1])
+    raises("names to all or to none", HiddenMRF, COUNTS, named, 0.7, exposure=exposure[::-1])
     with pytest.raises(ValueError, match="put the graph in the order of the data"):
         HiddenMRF(counts[::-1], frame, 0.7, exposure=exposure[::-1])
     for by_number in (network(), EDGES):
@@ -106,8 +106,7 @@ def test_folds_of_a_graph_go_by_the_names_of_sites_too():
         for node, ball in zip(nodes, balls, strict=True):
             assert set(nodes[ball]) == {node, *shuffled[node]}
         assert len(acv.folds.regions(model, form, 2, 0)) == 2
-    with pytest.raises(ValueError, match="not by their places"):
-        acv.folds.balls(model, list(shuffled.edges), 1)
+    raises("not by their places", acv.folds.balls, model, list(shuffled.edges), 1)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +127,7 @@ def test_folds_of_a_graph_go_by_the_names_of_sites_too():
     ],
 )
 def test_graphs_that_can_be_read_in_two_ways_or_none_are_refused(counts, form, message):
-    with pytest.raises(ValueError, match=message):
-        HiddenMRF(counts, form, 0.7)
+    raises(message, HiddenMRF, counts, form, 0.7)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +241,5 @@ def test_neighbours_of_random_tilings_are_those_of_shapely(seed):
 )
 def test_bad_maps_are_named(last, message):
     table = frame()
-    with pytest.raises(ValueError, match=message):
-        neighbours(table.set_geometry([*table.geometry[:7], last]))
-    with pytest.raises(ValueError, match="unknown contiguity 'bishop'"):
-        neighbours(table, "bishop")
+    raises(message, neighbours, table.set_geometry([*table.geometry[:7], last]))
+    raises("unknown contiguity 'bishop'", neighbours, table, "bishop")

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.enumerate import traffic_heldout, traffic_objective
 from oracles.refit import derivatives
 from oracles.toy_models import FIRM, TRAFFIC_PARAMS, simulate_traffic
-from oracles.wrappers import ByAutograd
+from oracles.wrappers import ByAutograd, raises
 from scipy import stats
 
 from acvlib import exact, fit, infinitesimal_jackknife, newton_step, weighting
@@ -199,8 +199,7 @@ def test_no_fit_is_refused_whose_other_starts_end_at_an_optimum():
     with pytest.warns(UserWarning, match=r"excess_shape = \(1.0, 0.01\) by 0.*Widen them"):
         found = fit(model)
     assert found.newton_decrement <= 1e-6
-    with pytest.raises(ValueError, match="do not tell events from quiet steps"):
-        fit(model, start=model.initial_params())
+    raises("do not tell events from quiet steps", fit, model, start=model.initial_params())
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -230,8 +229,7 @@ def test_where_a_move_is_all_but_impossible_f_is_infinite_and_no_loss_is_had(log
     assert_array_equal(values, np.inf)  # no refit goes there
     assert np.isfinite(gradients).all()
     for function in (own.fold_hessians, own.heldout):
-        with pytest.raises(ValueError, match="beyond log rates of 100 or logits of 460"):
-            function(params, Folds([[3]]))
+        raises("beyond log rates of 100 or logits of 460", function, params, Folds([[3]]))
 
 
 def test_ten_thousand_steps_that_underflow_together():
@@ -256,10 +254,8 @@ def test_a_fold_of_sites_that_are_not_there_is_refused(site):
     folds = Folds([[0], [3, site]])
     own = SMALL.derivatives
     for function in (own.fold_gradients, own.fold_hessians, own.heldout):
-        with pytest.raises(ValueError, match=str(site)):
-            function(TRAFFIC_PARAMS, folds)
-    with pytest.raises(ValueError, match="holds site 2, which is missing"):
-        SMALL.heldout_loss(TRAFFIC_PARAMS, np.array([0, 2]))
+        raises(str(site), function, TRAFFIC_PARAMS, folds)
+    raises("holds site 2, which is missing", SMALL.heldout_loss, TRAFFIC_PARAMS, np.array([0, 2]))
 
 
 def test_flat_priors_add_nothing():
@@ -270,8 +266,7 @@ def test_flat_priors_add_nothing():
     assert not flat.gradient(params).any()
     assert not flat.hessian(params).any()
     for name in ("stay_quiet", "stay_event"):
-        with pytest.raises(ValueError, match=f"{name} must be above 0"):
-            TrafficPrior(**{name: (1.0, 0.0)})
+        raises(f"{name} must be above 0", TrafficPrior, **{name: (1.0, 0.0)})
 
 
 @pytest.mark.parametrize("n_zeros", [0, 2])
@@ -285,7 +280,6 @@ def test_a_fold_that_leaves_no_count_of_a_day_is_named(rng, n_zeros):
             result = method(full, [[3], rest])
         assert np.isfinite(result.fold_losses).tolist() == [True, False]
     assert exact(full, [rest[len(rest) // 2 :]]).diagnostics["converged"].all()
-    with pytest.raises(NoFiniteOptimum, match="fold 0 leaves no count above 0 of day 1"):
-        exact(full, [rest])
+    raises("fold 0 leaves no count above 0 of day 1", exact, full, [rest], error=NoFiniteOptimum)
     kept = PoissonTraffic(counts, day, prior=TrafficPrior(day_concentration=2.0))
     assert exact(fit(kept), [rest]).diagnostics["converged"].all()

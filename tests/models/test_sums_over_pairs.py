@@ -8,16 +8,11 @@ import pytest
 from autograd import grad, hessian, jacobian
 from numpy.testing import assert_allclose
 from oracles.refit import refit
+from oracles.wrappers import raises
 from scipy.sparse import csr_matrix
 
 import acvlib as acv
-from acvlib.models import (
-    GraphAffinity,
-    ManifoldEnergy,
-    PairwiseLinear,
-    RBFAffinity,
-    SemiSupervised,
-)
+from acvlib.models import GraphAffinity, ManifoldEnergy, PairwiseLinear, RBFAffinity, SemiSupervised
 from acvlib.models.semisupervised import energy
 
 OF_PAIRS = ("ranking", "contrastive")
@@ -177,8 +172,7 @@ def test_without_any_ridge_what_is_not_determined_is_named():
     x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     energy = ManifoldEnergy(x, RBFAffinity(x, 1.0))
     separable = SemiSupervised(energy, np.sign(x[:, 0]), "logistic", 1.0, 0.0, 0.0)
-    with pytest.raises(ValueError, match="theta is infinite"):
-        acv.fit(separable)
+    raises("theta is infinite", acv.fit, separable)
 
 
 @pytest.mark.parametrize(
