@@ -209,13 +209,10 @@ def name(requirement):
     return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
 
 
-def test_conda_environment_has_the_same_dependencies():
+def test_conda_environment_and_recipe_have_what_acvlib_needs_and_its_version():
     text = (ROOT / "environment.yml").read_text("utf-8")
     listed = re.findall(r"^ +- (\S+[=<>].*?)\s*$", text, re.MULTILINE)
     assert sorted(listed) == sorted([*DIRECT, f"python{PROJECT['requires-python']}"])
-
-
-def test_conda_recipe_has_what_acvlib_needs_and_its_version():
     text = (ROOT / "tools/conda/recipe.yaml").read_text("utf-8")
     listed = re.findall(r"^ +- (\S+) (>=\S+)$", text, re.MULTILINE)
     needed = 2 * [f"python{PROJECT['requires-python']}"] + BUILD + PROJECT["dependencies"]
@@ -223,12 +220,7 @@ def test_conda_recipe_has_what_acvlib_needs_and_its_version():
     assert f"\n  version: {acvlib.__version__}\n" in text
 
 
-def test_lock_is_portable():
-    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in LOCK)
-    assert not [line for line in LOCK if line.startswith(("nvidia", "triton"))]
-
-
-def test_all_that_is_locked_has_hashes_but_torch():
+def test_the_lock_is_portable_and_all_in_it_has_hashes_but_torch():
     """`make lock` refreshes them; a wheel of torch is another one on every machine."""
     hashed = {}
     for path in (ROOT / "requirements").glob("*.txt"):
@@ -241,6 +233,8 @@ def test_all_that_is_locked_has_hashes_but_torch():
         assert version.split("==")[1] == locked[package], version
         assert hashes, package
         assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in hashes), package
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in LOCK)
+    assert not [line for line in LOCK if line.startswith(("nvidia", "triton"))]
 
 
 @pytest.mark.parametrize("requirement", DIRECT)

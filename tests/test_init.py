@@ -38,12 +38,9 @@ except ImportError:
 """
 
 
-def test_version_is_the_one_that_is_cited():
+def test_the_version_is_the_one_that_is_cited_and_a_release_names_one_everywhere():
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1]
     assert acv.__version__ == cited
-
-
-def test_a_release_names_one_version_everywhere():
     changelog, citation = "## 1.2.3 (2026-11-26)\n", "version: 1.2.3\ndate-released: 2026-11-26\n"
     assert faults("1.2.3", changelog, citation, {}, ["v1.2.3"]) == []
     assert faults("1.2.3", changelog, citation, {}, []) == []
@@ -52,11 +49,15 @@ def test_a_release_names_one_version_everywhere():
     assert len(faults("1.2.3", "## 1.2.3 (unreleased)", "version: 1.2.3", {"version": 1}, [])) == 3
 
 
-def test_dir_shows_all_public_names_and_no_others():
+def test_dir_shows_all_public_names_and_no_others_and_the_docstring_what_there_is():
     assert dir(acv) == sorted([*acv.__all__, "__version__"])
     assert {"models", "plots", "treecv", "approx_tune", "from_crfsuite"} <= set(dir(acv))
     with pytest.raises(AttributeError, match="'acvlib' has no attribute 'newton'"):
         _ = acv.newton
+    for line in re.findall(r"^(\w[\w*, ]{19}) \w", acv.__doc__, re.M):
+        for name in line.replace(",", "").split():
+            known = [*acv.__all__, *acv._LAZY_MODULES, *acv._LAZY_NAMES]  # without extras, too
+            assert any(re.fullmatch(name.replace("*", ".*"), each) for each in known)
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +70,6 @@ def shown():
 @pytest.mark.parametrize("name", acv.__all__)
 def test_help_shows_every_public_name(shown, name):
     assert re.search(rf"\b{name}\b", shown)
-
-
-def test_the_docstring_names_what_there_is():
-    for line in re.findall(r"^(\w[\w*, ]{19}) \w", acv.__doc__, re.M):
-        for name in line.replace(",", "").split():
-            known = [*acv.__all__, *acv._LAZY_MODULES, *acv._LAZY_NAMES]  # without extras, too
-            assert any(re.fullmatch(name.replace("*", ".*"), each) for each in known)
 
 
 def test_without_extras_help_and_star_leave_out_what_needs_them():
@@ -264,15 +258,12 @@ def test_it_is_one_line_of_words_and_numbers(held):
     assert re.match(type(held).__name__ + r"\(|\w+\(", shown)
 
 
-def test_a_result_names_the_folds_that_its_method_marks():
+def test_results_name_the_folds_that_are_marked_and_models_what_differs_from_defaults():
     marked = replace(STEP, indefinite=np.arange(5) == 3)
     assert ", 1 unreliable: [3], " in repr(marked)
     converged = np.zeros(5, bool)
     marked = replace(STEP, diagnostics={"converged": converged})
     assert ", 5 unreliable: 5 entries, " in repr(marked)
-
-
-def test_models_show_what_differs_from_their_defaults():
     assert repr(GLM) == "GLM(n_sites=60, family=logistic, penalty=1)"
     assert repr(HELD["HMM of sequences"]) == (
         "HMM(n_sites=2, n_states=3, emission=Gaussian(), sites='sequences', concentration=2, "

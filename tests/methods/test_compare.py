@@ -65,15 +65,7 @@ def test_results_on_different_folds_are_not_compared(others, fits):
     raises(f"a and b {message}", acv.compare_models, {"a": ours, "b": theirs})
 
 
-def test_methods_on_different_models_are_not_compared():
-    """Two models of equal size: distances between their parameters would mean nothing."""
-    ours, theirs = exact(FOLDS), exact(FOLDS, 3, 2.0)
-    assert ours.params.shape == theirs.params.shape
-    raises(r"start from different fits .*compare_models\({name", acv.compare_methods, ours, theirs)
-    raises("4 parameters.*against 3", acv.compare_methods, ours, exact(FOLDS, 2))
-
-
-def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
+def test_losses_are_in_data_order_with_nan_where_never_scored_and_errors_over_sites_or_folds():
     folds = acv.Folds([[7, 3], [40, 3, 12]])
     result = exact(folds, 3, 1e-8)
     expected = np.full((2, 60), np.nan)
@@ -85,9 +77,6 @@ def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
     assert_allclose(result.fold_totals, np.nansum(expected, 1), rtol=1e-5)
     assert_allclose(result.fold_losses, np.nanmean(expected, 1), rtol=1e-5)
     assert_allclose(result.loss, np.nanmean(expected), rtol=1e-5)
-
-
-def test_errors_are_over_sites_or_folds_and_say_so():
     single = exact(acv.folds.leave_one_out(60))
     assert_allclose(single.se, single.pointwise.std(ddof=1) / np.sqrt(60), rtol=1e-13)
     assert single.se_over == "sites"
@@ -177,7 +166,7 @@ def test_models_on_folds_of_several_sites_have_errors_over_folds():
     assert table["se_over"].str.contains("overlap").all()
 
 
-def test_models_of_different_data_or_without_finite_losses_are_refused():
+def test_what_cannot_be_compared_is_refused():
     ours = exact(FOLDS)
     shorter = GLM(X[:59], Y[:59], "gaussian", penalty=0.1)
     theirs = acv.exact(acv.fit(shorter), [fold[fold < 59] for fold in FOLDS])
@@ -190,3 +179,8 @@ def test_models_of_different_data_or_without_finite_losses_are_refused():
     short = replace(ours, losses=[losses[:1] for losses in ours.losses])
     with pytest.raises(ValueError, match="1 losses of the 10 sites that fold 1 scores"):
         short.loss  # noqa: B018
+    # Two models of equal size: distances between their parameters would mean nothing
+    ours, theirs = exact(FOLDS), exact(FOLDS, 3, 2.0)
+    assert ours.params.shape == theirs.params.shape
+    raises(r"start from different fits .*compare_models\({name", acv.compare_methods, ours, theirs)
+    raises("4 parameters.*against 3", acv.compare_methods, ours, exact(FOLDS, 2))

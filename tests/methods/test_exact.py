@@ -37,7 +37,7 @@ def separable():
     return Logistic(x, np.ones(41), penalty=1e-4)
 
 
-def test_exact_follows_a_fold_that_needs_many_steps():
+def test_exact_follows_a_fold_that_needs_many_steps_and_warns_once_where_there_is_no_end():
     model = separable()
     fit = acv.fit(model)
     result = acv.exact(fit, [np.array([0]), np.array([5])])
@@ -48,10 +48,7 @@ def test_exact_follows_a_fold_that_needs_many_steps():
     assert fit.standard_errors_between(result.params[0], refitted) < 1e-5
     baseline = acv.infinitesimal_jackknife(fit, result.folds)
     assert fit.standard_errors_between(baseline.params[0], refitted) > 1.0
-
-
-def test_exact_warns_once_of_folds_that_do_not_converge():
-    """Without its first site, this model has no minimum: F falls for ever as theta grows."""
+    # Without its first site, this model has no minimum: F falls for ever as theta grows
     model = separable()
     model.penalty = 0.0
     fit = acv.fit(model)

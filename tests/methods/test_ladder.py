@@ -31,10 +31,13 @@ from acvlib.solvers.inverse import IndefiniteHessian
 from acvlib.trials import UnconvergedFit
 
 
-def test_no_adjustment_keeps_the_full_fit(fits):
+def test_no_adjustment_keeps_the_full_fit_and_rescaling_divides_steps_by_the_share_kept(fits):
     result = acv.no_adjustment(fits["ridge"], FOLDS)
     assert_array_equal(result.params, np.tile(fits["ridge"].params, (3, 1)))
     assert_allclose(result.losses[1], (Y - X @ fits["ridge"].params)[:10] ** 2 / 2, rtol=1e-13)
+    plain = acv.frozen_newton(fits["ridge"], FOLDS, rescale=False).params - fits["ridge"].params
+    scaled = acv.frozen_newton(fits["ridge"], FOLDS).params - fits["ridge"].params
+    assert_allclose(scaled * np.array([[59.0], [50.0], [56.0]]) / 60, plain, rtol=1e-12)
 
 
 def test_higher_rungs_of_the_traffic_model_are_nearer_to_exact(
@@ -93,12 +96,6 @@ def test_repeated_frozen_steps_converge_to_the_exact_refit(
     errors = [worst(fit.standard_errors_between(row, exact.params)) for row in rows]
     assert errors[0] > errors[1] > errors[2]
     assert errors[3] < (2e-6 if traffic else 1e-7)
-
-
-def test_rescaling_divides_the_step_by_the_share_that_is_kept(fits):
-    plain = acv.frozen_newton(fits["ridge"], FOLDS, rescale=False).params - fits["ridge"].params
-    scaled = acv.frozen_newton(fits["ridge"], FOLDS).params - fits["ridge"].params
-    assert_allclose(scaled * np.array([[59.0], [50.0], [56.0]]) / 60, plain, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ridge", "instruments"])
@@ -227,15 +224,12 @@ def test_methods_leave_fit_and_folds_as_they_were(fits):
             frozen.params = np.zeros(3)
 
 
-def test_models_answer_to_their_protocols():
+def test_models_answer_to_their_protocols_and_what_is_no_fit_is_refused(fits):
     assert all(isinstance(SMALL[name], acv.Model) for name in ("ridge", "logistic"))
     for name in ("instruments", "curved"):
         assert isinstance(SMALL[name], acv.EstimatingEquation)
         assert not isinstance(SMALL[name], acv.Model)
     assert not isinstance(RIDGE, acv.EstimatingEquation)
-
-
-def test_what_is_no_fit_and_a_fit_of_another_size_are_refused(fits):
     fit = fits["ridge"]
     with pytest.raises(ValueError, match=r"params \(9,\) must be \(4,\)"):
         replace(acv.fit(GLM(X, Y, "gaussian")), params=np.zeros(9))

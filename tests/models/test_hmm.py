@@ -269,15 +269,12 @@ def test_objective_equals_enumeration(name, rng):
     assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_the_papers_numbers_of_parameters():
+def test_autoregressions_have_the_papers_numbers_of_parameters_and_miss_what_looks_back():
     x = [np.random.default_rng(0).normal(size=(40, 12))]
     emissions = [*map(AutoRegression, range(6)), NeuralAutoRegression(1)]
     models = [HMM(x, 16, emission) for emission in emissions]
     held = [model.hold(np.zeros(model.n_params))[0].n_params for model in models]
     assert held == [192, 2496, 4800, 7104, 9408, 11712, 4992]
-
-
-def test_a_missing_frame_takes_its_term_and_those_that_look_back_at_it():
     x = sequences(np.random.default_rng(10), (9,), missing=False)
     x[0][4] = np.nan
     model = AutoRegressiveHMM(x, 2, 2, sites="steps")
@@ -320,7 +317,7 @@ def test_em_finds_an_optimum_whose_folds_are_refits_without_them(name, sites):
     assert abs(acv.infinitesimal_jackknife(fit, folds).params - exact.params).max() < 2 * none
 
 
-def test_em_says_what_it_cannot_do(rng):
+def test_em_says_what_it_cannot_do_and_names_an_emptied_state(rng):
     model = AutoRegressiveHMM(continuous(rng, (20,) * 3), 2)
     start = model.initial_params(rng)
     with pytest.warns(em.UnconvergedEM, match="after 2 iterations: raise max_iterations"):
@@ -329,9 +326,6 @@ def test_em_says_what_it_cannot_do(rng):
     with pytest.raises(TypeError, match="NeuralAutoRegression has no closed-form M-step"):
         em.expectation_maximisation(network, network.initial_params())
     raises("hold", em.expectation_maximisation, *model.hold(start))
-
-
-def test_an_emptied_state_is_named():
     rng = np.random.default_rng(14)
     x = [0.1 * rng.normal(size=(60, 1)) + np.repeat([-1.0, 1.0], 30)[:, None]]
     model = HMM(x, 3, AutoRegression(0))
@@ -350,17 +344,14 @@ def test_k_means_finds_what_is_apart(rng):
         em.k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, rng)
 
 
-def test_products_are_freed_when_they_are_dropped():
+def test_without_hessians_products_are_freed_and_channels_that_all_but_depend_are_fitted():
     sequences = [np.random.default_rng(n).normal(size=(30, 1)) for n in range(4)]
     model = AutoRegressiveHMM(sequences, 2, dense_limit=0)
     products = model.derivatives.products(model.initial_params(), acv.folds.leave_one_out(4))
     rough = weakref.ref(products.rough)
     del products  # a cycle would keep its arrays
     assert rough() is None
-
-
-def test_smooth_channels_that_all_but_depend_on_each_other_are_fitted_without_hessians():
-    """Case hmm_15, on fewer frames."""
+    # Case hmm_15, on fewer frames
     t = np.arange(80) / 14
     x = np.column_stack([5 + np.sin(t), 9 + t, 1.28 + 0.02 * np.sin(t), 2.5 + 0.01 * t])
     make = partial(GaussianHMM, x, 3, covariance="full")

@@ -28,7 +28,7 @@ def objective(model):
     return model.objective(params, np.ones(model.n_sites))
 
 
-def test_a_list_means_sequences_however_long():
+def test_a_list_means_sequences_however_long_and_one_of_lists_of_a_number_could_be_either():
     x = regimes(shape=(60, 1))[:, 0]
     assert shapes(GaussianHMM(x, 2)) == [(60, 1)]
     assert shapes(GaussianHMM(x.tolist(), 2)) == [(60, 1)]
@@ -37,6 +37,12 @@ def test_a_list_means_sequences_however_long():
     assert shapes(GaussianHMM([x[:20], x[20:]], 2)) == [(20, 1), (40, 1)]
     assert shapes(GaussianHMM([x.reshape(30, 2)] * 2, 2)) == [(30, 2)] * 2
     assert shapes(GaussianHMM(x.reshape(2, 15, 2), 2)) == [(15, 2)] * 2
+    x = regimes(shape=(60, 1))
+    for column in (x.tolist(), tuple(map(tuple, x)), list(x)):
+        for door in (GaussianHMM, HMM):
+            raises(r"60 lists of 1 number: .* \[1\] \* 60", door, column, 2)
+    assert shapes(GaussianHMM((x, [1] * 60), 2)) == [(1, 1)] * 60
+    assert shapes(HMM([x.tolist()], 2)) == [(60, 1)]
 
 
 @pytest.mark.parametrize("door", [HMM, AutoRegressiveHMM])
@@ -108,15 +114,6 @@ def test_derivatives_equal_autograd_where_the_only_path_is_unlikely(rng):
         close(*(each.cross(params, folds) for each in both), 1e-6)
 
 
-def test_a_list_of_one_number_lists_could_be_either():
-    x = regimes(shape=(60, 1))
-    for column in (x.tolist(), tuple(map(tuple, x)), list(x)):
-        for door in (GaussianHMM, HMM):
-            raises(r"60 lists of 1 number: .* \[1\] \* 60", door, column, 2)
-    assert shapes(GaussianHMM((x, [1] * 60), 2)) == [(1, 1)] * 60
-    assert shapes(HMM([x.tolist()], 2)) == [(60, 1)]
-
-
 def test_units_are_those_given():
     x = regimes(shape=(60, 2))
     model = HMM([x], 2, Gaussian(centre=[1.0, 2.0], scale=[3.0, 4.0]))
@@ -131,7 +128,7 @@ def test_units_are_those_given():
     assert model.sequence_losses(params, [turned]) == model.sequence_losses(params)
 
 
-def test_names_of_sequences_agree():
+def test_names_of_sequences_agree_and_a_series_gives_them():
     y, x = np.arange(60.0)[:, None] % 2, regimes(seed=3)
     ab, ba = (pd.Series([30, 30], list(names)) for names in ("ab", "ba"))
     dated = pd.DataFrame(x, pd.date_range("2020", periods=60))
@@ -142,9 +139,6 @@ def test_names_of_sequences_agree():
     raises(r"\['b', 'a'\] in X and \['a', 'b'\] in lengths: sort", GaussianHMM, (frame, ab), 2)
     with pytest.raises(ValueError, match=r"lengths \[30 --\] are masked: give all as numbers"):
         GaussianHMM((x, np.ma.array([30, 30], mask=[0, 1])), 2)
-
-
-def test_a_series_of_sequences_names_them():
     x = pd.Series([*regimes().reshape(3, 20, 1)], list("bca"))
     plain, weight = GaussianHMM(list(x), 2), pd.Series([1.0, 2.0, 3.0], list("abc"))
     for door in (GaussianHMM, HMM):
@@ -166,7 +160,7 @@ def test_an_impossible_frame_of_weight_zero_is_missing():
     assert_allclose(found.fold_losses, expected.fold_losses, rtol=1e-6)
 
 
-def test_named_params_of_another_shape_are_refused():
+def test_named_params_of_another_shape_and_params_held_twice_are_refused():
     model = HMM([regimes()], 2)
     named = model.unpack(model.initial_params())
     other = HMM([regimes(shape=(60, 2))], 2)
@@ -174,9 +168,6 @@ def test_named_params_of_another_shape_are_refused():
     with pytest.raises(ValueError, match=r"named.emission.mean \(2, 2\): must be \(2, 1\)"):
         model.pack(named._replace(emission=other.unpack(other.initial_params()).emission))
     raises("named must be of type HMMParams", model.pack, None, error=TypeError)
-
-
-def test_params_are_held_once():
     model = HMM([regimes()], 2, AutoRegression(1))
     held, free = model.hold(model.initial_params())
     raises("held already", held.hold, free)

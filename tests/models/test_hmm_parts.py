@@ -92,7 +92,7 @@ def test_a_flat_prior_is_maximum_likelihood():
     assert model.log_prior(model.initial_params()) == 0.0
 
 
-def test_a_probability_that_runs_to_zero_is_named():
+def test_probabilities_that_run_to_zero_are_named_with_the_prior_that_each_has():
     rng = np.random.default_rng(4)
     model = HMM(levels(rng), 3, Gaussian(), concentration=1.0)
     labels = np.repeat([0, 1, 2] * 4, 8)
@@ -105,9 +105,6 @@ def test_a_probability_that_runs_to_zero_is_named():
     fixed[3] = [0, 0, 1]
     model = HMM(levels(np.random.default_rng(4)), 3, Gaussian(), concentration=1.0, fixed=fixed)
     assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
-
-
-def test_a_symbol_or_component_that_runs_to_zero_has_a_prior_of_its_own():
     codes = [np.arange(40.0) % 3]  # of four, the last never occurs
     model = partial(HMM, codes, 1)
     with pytest.raises(NoFiniteOptimum, match="give an emission_concentration, .* above 1"):

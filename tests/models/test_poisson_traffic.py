@@ -65,7 +65,7 @@ def test_prior_derivatives_in_closed_form_equal_autograd(seed, h):
         close(prior.hessian(p), hessian(prior.negative_log_density)(p), 1e-13)
 
 
-def test_prior_is_the_densities_of_scipy_up_to_a_constant():
+def test_prior_is_the_densities_of_scipy_up_to_a_constant_and_a_flat_one_adds_nothing():
     def log_density(params):
         p = SMALL.unpack(params)
         days = stats.dirichlet.logpdf(p.rates / p.rates.sum(), np.full(7, PRIOR.day_concentration))
@@ -79,6 +79,14 @@ def test_prior_is_the_densities_of_scipy_up_to_a_constant():
 
     gaps = [log_density(p) + PRIOR.negative_log_density(p) for p in map(params_near, range(5))]
     assert_allclose(gaps, gaps[0], rtol=1e-11)
+    # Gamma(1, 0), Dirichlet(1) and Beta(1, 1) are flat: the objective is minus log p(counts)
+    flat = TrafficPrior((1.0, 0.0), 1.0, (1.0, 0.0), (1.0, 0.0))
+    params = np.linspace(-1.0, 1.0, 11)
+    assert flat.negative_log_density(params) == 0.0
+    assert not flat.gradient(params).any()
+    assert not flat.hessian(params).any()
+    for name in ("stay_quiet", "stay_event"):
+        raises(f"{name} must be above 0", TrafficPrior, **{name: (1.0, 0.0)})
 
 
 @pytest.mark.parametrize("weights", [FRACTIONS, fold_weights(8, [3, 4])], ids=str)
@@ -155,13 +163,27 @@ def test_lanes_give_every_fold_what_it_gets_alone(n_folds):
             close(part[i], expected, tolerance)
 
 
-def test_the_largest_count_allowed_is_summed():
+def test_the_largest_count_and_ten_thousand_steps_that_underflow_together_are_summed():
     counts, day = simulate_traffic(np.random.default_rng(0), 60, days=8)
     counts[20] = 10_000
     model = PoissonTraffic(counts, day)
     value, gradient = model.derivatives.value_and_gradient(TRAFFIC_PARAMS, np.ones(60))
     assert_allclose(value, model.objective(TRAFFIC_PARAMS, np.ones(60)), rtol=1e-11)
     assert np.isfinite(gradient).all()
+    # Each step costs e^-100 or so: the product is far below the smallest number
+    counts = np.tile([0, 60], 5000)
+    model = PoissonTraffic(counts, np.zeros(10_000, int))
+    params = np.concatenate([np.full(7, -1.0), [3.0, -1.0, 100.0, -100.0]])
+    value, gradient = model.derivatives.value_and_gradient(params, np.ones(10_000))
+    assert value > 1e5
+    slow = derivatives_of(ByAutograd(model)).value_and_gradient(params, np.ones(10_000))
+    assert_allclose(value, slow[0], rtol=1e-12)
+    close(gradient, slow[1], 1e-10)
+    values, gradients = model.derivatives.fold_gradients(params, Folds([[5], [7777]]))
+    for i, fold in enumerate([[5], [7777]]):
+        alone = model.derivatives.value_and_gradient(params, fold_weights(10_000, fold))
+        assert_allclose(values[i], alone[0], rtol=1e-12)
+        close(gradients[i], alone[1], 1e-10)
 
 
 SHORT = {
@@ -232,23 +254,6 @@ def test_where_a_move_is_all_but_impossible_f_is_infinite_and_no_loss_is_had(log
         raises("beyond log rates of 100 or logits of 460", function, params, Folds([[3]]))
 
 
-def test_ten_thousand_steps_that_underflow_together():
-    """Each step costs e^-100 or so: the product is far below the smallest number."""
-    counts = np.tile([0, 60], 5000)
-    model = PoissonTraffic(counts, np.zeros(10_000, int))
-    params = np.concatenate([np.full(7, -1.0), [3.0, -1.0, 100.0, -100.0]])
-    value, gradient = model.derivatives.value_and_gradient(params, np.ones(10_000))
-    assert value > 1e5
-    slow = derivatives_of(ByAutograd(model)).value_and_gradient(params, np.ones(10_000))
-    assert_allclose(value, slow[0], rtol=1e-12)
-    close(gradient, slow[1], 1e-10)
-    values, gradients = model.derivatives.fold_gradients(params, Folds([[5], [7777]]))
-    for i, fold in enumerate([[5], [7777]]):
-        alone = model.derivatives.value_and_gradient(params, fold_weights(10_000, fold))
-        assert_allclose(values[i], alone[0], rtol=1e-12)
-        close(gradients[i], alone[1], 1e-10)
-
-
 @pytest.mark.parametrize("site", [8, 10**9])
 def test_a_fold_of_sites_that_are_not_there_is_refused(site):
     folds = Folds([[0], [3, site]])
@@ -256,17 +261,6 @@ def test_a_fold_of_sites_that_are_not_there_is_refused(site):
     for function in (own.fold_gradients, own.fold_hessians, own.heldout):
         raises(str(site), function, TRAFFIC_PARAMS, folds)
     raises("holds site 2, which is missing", SMALL.heldout_loss, TRAFFIC_PARAMS, np.array([0, 2]))
-
-
-def test_flat_priors_add_nothing():
-    """Gamma(1, 0), Dirichlet(1) and Beta(1, 1) are flat: the objective is minus log p(counts)."""
-    flat = TrafficPrior((1.0, 0.0), 1.0, (1.0, 0.0), (1.0, 0.0))
-    params = np.linspace(-1.0, 1.0, 11)
-    assert flat.negative_log_density(params) == 0.0
-    assert not flat.gradient(params).any()
-    assert not flat.hessian(params).any()
-    for name in ("stay_quiet", "stay_event"):
-        raises(f"{name} must be above 0", TrafficPrior, **{name: (1.0, 0.0)})
 
 
 @pytest.mark.parametrize("n_zeros", [0, 2])

@@ -128,17 +128,7 @@ def test_theorem_3_1_misses_the_normalisers_own_term():
     assert_allclose(printed - jackknife, at_fold - at_one + own, rtol=1e-6, atol=1e-12)
 
 
-def test_blocks_change_nothing(monkeypatch):
-    monkeypatch.setattr(energy, "BLOCK", 200)
-    points = np.random.default_rng(5).standard_normal((50, 3))
-    alike, right = RBFAffinity(points, 1.5), np.random.default_rng(6).standard_normal((50, 2))
-    whole, rows = alike.entries(np.arange(50)), np.array([3, 7, 8, 40])
-    assert_allclose(alike.product(right), whole @ right, rtol=1e-12)
-    ours = alike.product(right[rows], rows)
-    assert_allclose(ours, whole[:, rows] @ right[rows], rtol=1e-12)
-
-
-def test_a_sparse_graph_gives_what_its_matrix_gives():
+def test_sparse_graphs_and_blocks_give_what_whole_matrices_give(monkeypatch):
     model, rng = half_labelled(), np.random.default_rng(7)
     matrix = np.where(rng.random((40, 40)) < 0.2, 1.0, 0.0)
     matrix = matrix + matrix.T
@@ -148,6 +138,13 @@ def test_a_sparse_graph_gives_what_its_matrix_gives():
     folds = folds_of(model)
     results = [acv.frozen_newton(acv.fit(m), folds).params for m in (dense, sparse)]
     assert_allclose(*results, rtol=1e-9)
+    monkeypatch.setattr(energy, "BLOCK", 200)
+    points = np.random.default_rng(5).standard_normal((50, 3))
+    alike, right = RBFAffinity(points, 1.5), np.random.default_rng(6).standard_normal((50, 2))
+    whole, rows = alike.entries(np.arange(50)), np.array([3, 7, 8, 40])
+    assert_allclose(alike.product(right), whole @ right, rtol=1e-12)
+    ours = alike.product(right[rows], rows)
+    assert_allclose(ours, whole[:, rows] @ right[rows], rtol=1e-12)
 
 
 @pytest.mark.parametrize("kept", [0, 2**20])

@@ -181,7 +181,7 @@ def test_a_saddle_is_left_downhill(start):
     assert not end.indefinite.any()
 
 
-def test_on_the_saddle_itself_a_random_direction_finds_the_way_down():
+def test_on_a_saddle_a_random_direction_leads_down_and_without_a_minimum_nothing_converges():
     """The gradient has no share in the negative curvature; a random vector does, and leads off."""
     toy = Toy(saddle)
     end = newton_cg(toy, np.array([[0.0, 0.1]]), WHOLE, 1e-10)
@@ -189,9 +189,6 @@ def test_on_the_saddle_itself_a_random_direction_finds_the_way_down():
     lower = below_saddle(toy, end.params[0])
     assert saddle(lower) < saddle(end.params[0])
     assert below_saddle(toy, np.array([1.0, 0.0])) is None
-
-
-def test_a_function_without_minimum_is_not_called_converged():
     endless = Toy(lambda p: -np.sum(p**2))
     end = newton_cg(endless, np.array([[1.0, 2.0]]), WHOLE, 1e-6, max_steps=20)
     assert not end.converged.any()
