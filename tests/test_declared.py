@@ -11,19 +11,8 @@ import pytest
 from autograd import grad
 from oracles.wrappers import raises
 
-from acvlib.declared import (
-    Count,
-    Flag,
-    Is,
-    NonNegative,
-    OneOf,
-    Params,
-    Positive,
-    Real,
-    Rng,
-    Whole,
-    declared,
-)
+import acvlib as acv
+from acvlib.declared import Count, Flag, Is, OneOf, Params, Real, Rng, Whole, declared
 from acvlib.folds import Fold, Folds, ModelFolds
 from acvlib.weighting import Weights
 
@@ -39,8 +28,8 @@ class Regression:
     penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.0
     exposure: Annotated[np.ndarray, Real("n", above=0.0)] | None = None
     loss: Annotated[str, OneOf("square", "ranking")] = "square"
-    step: Positive = 1.0
-    ridge: NonNegative = 0.0
+    step: acv.declared.Positive = 1.0
+    ridge: acv.declared.NonNegative = 0.0
     n_steps: Count = 1
     verbose: Flag = False
     link: Annotated[Callable[..., float], Is()] | None = None

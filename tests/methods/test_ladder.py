@@ -2,24 +2,12 @@
 
 from dataclasses import replace
 
+import ladder_cases
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ladder_cases import (
-    CASES,
-    FOLDS,
-    METHODS,
-    RIDGE,
-    SMALL,
-    TIGHT,
-    X,
-    Y,
-    case,
-    errors_at_shares,
-    left_out,
-    tight_refit,
-)
+from ladder_cases import CASES, FOLDS, METHODS, RIDGE, SMALL, TIGHT, X, Y, case, left_out
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 from oracles.wrappers import Counting, raises
@@ -67,7 +55,7 @@ def test_half_the_perturbation_gives_a_quarter_of_the_jackknifes_error(name, fit
     model, fit, fold = case(name, fits, traffic_fit)
     step = acv.infinitesimal_jackknife(fit, [fold]).params[0] - fit.params
     for move, low, high in ((step, 3.5, 4.5), (0.0 * step, 1.8, 2.2)):
-        errors = errors_at_shares(model, fit, fold, move, [0.02, 0.01, 0.005])
+        errors = ladder_cases.errors_at_shares(model, fit, fold, move, [0.02, 0.01, 0.005])
         ratios = errors[:-1] / errors[1:]
         assert ((ratios > low) & (ratios < high)).all(), errors
 
@@ -112,7 +100,7 @@ def test_one_newton_step_is_exact_for_a_linear_problem_from_anywhere(name):
 def test_half_the_distance_gives_a_quarter_of_the_newton_steps_error(name, fits, traffic_fit):
     """Started at distance d from the optimum it ends O(d^2) away."""
     model, fit, fold = case(name, fits, traffic_fit)
-    optimum = tight_refit(model, fit.params, left_out(model, fold))
+    optimum = ladder_cases.tight_refit(model, fit.params, left_out(model, fold))
     values, vectors = np.linalg.eigh(fit.metric)
     away = 0.05 * vectors[:, 0] / np.sqrt(values[0])
     starts = [acv.fit_at(model, optimum + scale * away) for scale in (1.0, 0.5, 0.25)]

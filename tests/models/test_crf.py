@@ -230,7 +230,7 @@ def test_params_that_stray_are_summed_exactly(scheme):
     assert model.marginals(points[1])[1].sum(axis=1) == pytest.approx(1.0)
 
 
-def test_a_hidden_label_that_others_exclude_has_an_infinite_loss_and_check_model_needs_all_known(
+def test_a_hidden_label_that_others_exclude_is_an_infinite_loss_and_check_model_needs_all(
     rng,
 ):
     """Without a warning: those of the tests are errors."""

@@ -15,27 +15,12 @@ from oracles.wrappers import ByAutograd, raises
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import Folds
-from acvlib.models import (
-    GLMHMM,
-    HMM,
-    AutoRegressiveHMM,
-    CategoricalHMM,
-    GaussianHMM,
-    MixtureHMM,
-    NeuralHMM,
-    PoissonHMM,
-)
-from acvlib.models.hmm import curvature, em
+from acvlib.models import GLMHMM, HMM, AutoRegressiveHMM, GaussianHMM, MixtureHMM, NeuralHMM
+from acvlib.models.hmm import curvature, em, emissions
 from acvlib.models.hmm import derivatives as hmm_derivatives
 from acvlib.models.hmm.curvature import Curvature
 from acvlib.models.hmm.derivatives import Products
-from acvlib.models.hmm.emissions import (
-    AutoRegression,
-    Gaussian,
-    Mixture,
-    NeuralAutoRegression,
-    Poisson,
-)
+from acvlib.models.hmm.emissions import AutoRegression, Gaussian, Mixture, NeuralAutoRegression
 from acvlib.models.hmm.posterior import hidden_states, states_of_sequences
 
 ROWS = np.arange(2)
@@ -121,9 +106,9 @@ BUILDS = {
     "tied": built(GaussianHMM, continuous, 100.0, covariance="tied"),
     "mixture": built(MixtureHMM, partial(continuous, gap=4.0), 2),
     "mixture of full": built(MixtureHMM, partial(continuous, gap=4.0), 2, "full"),
-    "mixture of poisson": built(HMM, holed(counts, 25), Mixture(2, Poisson())),
-    "categorical": built(CategoricalHMM, codes),
-    "poisson": built(PoissonHMM, holed(counts)),
+    "mixture of poisson": built(HMM, holed(counts, 25), Mixture(2, emissions.Poisson())),
+    "categorical": built(acv.models.CategoricalHMM, codes),
+    "poisson": built(acv.models.PoissonHMM, holed(counts)),
     "bernoulli glm": glm("bernoulli"),
     "poisson glm": glm("poisson"),
     "AR(0)": built(HMM, sequences, AutoRegression(0)),

@@ -16,18 +16,12 @@ from scipy.stats import bernoulli, norm, poisson
 from test_hmm import FREE, LENGTHS, choices, continuous, counts, levels, sequences, with_holes
 
 import acvlib as acv
-from acvlib.models import (
-    GLMHMM,
-    HMM,
-    AutoRegressiveHMM,
-    GaussianHMM,
-    NeuralHMM,
-    NoFiniteOptimum,
-    PoissonHMM,
-)
+from acvlib.models import GLMHMM, HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
 from acvlib.models.hmm import em, emissions
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
-from acvlib.trials import UnconvergedFit
+from acvlib.trials import NoFiniteOptimum, UnconvergedFit
+
+no_optimum = partial(raises, error=NoFiniteOptimum)
 
 
 def drawn(model, rng):
@@ -96,8 +90,7 @@ def test_probabilities_that_run_to_zero_are_named_with_the_prior_that_each_has()
     rng = np.random.default_rng(4)
     model = HMM(levels(rng), 3, Gaussian(), concentration=1.0)
     labels = np.repeat([0, 1, 2] * 4, 8)
-    with pytest.raises(NoFiniteOptimum, match="run to 0 under a flat prior"):
-        acv.fit(model, model.params_of_labels(labels))
+    no_optimum("run to 0 under a flat prior", acv.fit, model, model.params_of_labels(labels))
     named = model.unpack(em.expectation_maximisation(model, model.params_of_labels(labels)).params)
     rows = np.vstack([named.initial, named.transition])
     fixed = np.where(rows < 1e-6, 0.0, np.nan)
@@ -133,8 +126,7 @@ def test_a_fold_is_lost_where_what_is_left_has_no_optimum(name):
     door, *channels = ALONE[name]
     x = [*np.stack(channels, axis=2).astype(float)]
     for model in (door(x[:5]), door(x, sample_weight=[1.0] * 5 + [0.0])):
-        with pytest.raises(NoFiniteOptimum):
-            acv.fit(model)
+        no_optimum(None, acv.fit, model)
     fit = acv.fit(door(x))
     for method in (acv.exact, partial(acv.from_scratch, n_starts=1)):
         with pytest.warns(UnconvergedFit, match="of 1 of 6 folds are nan.*5: .*NoFiniteOptimum"):
