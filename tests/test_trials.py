@@ -20,12 +20,8 @@ X = RNG.standard_normal((40, 3))
 VALUES = X[:, 0] + RNG.standard_normal(40)
 FOLDS = acv.folds.k_fold(12, 4)
 FAR = -40.0
-pytestmark = [
-    pytest.mark.filterwarnings(
-        "ignore:(choose|approx_tune|from_scratch):acvlib.trials.UnconvergedFit"
-    ),
-    pytest.mark.filterwarnings("ignore:one start alone:acvlib.fit.UnrepeatedOptimum"),
-]
+LOST = "ignore:(choose|approx_tune|from_scratch):acvlib.trials.UnconvergedFit"
+pytestmark = pytest.mark.filterwarnings(LOST, "ignore:one start alone:acvlib.fit.UnrepeatedOptimum")
 REASONS = {
     "singular": "LinAlgError: Singular matrix",
     "overflow": "OverflowError: math range error",

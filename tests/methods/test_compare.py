@@ -49,15 +49,11 @@ def test_methods_are_compared_by_loss_and_parameter_errors(fits):
     assert acv.compare_methods(best, again)["theta_error_max"].tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "others",
-    [
-        FOLDS[:2],
-        FOLDS[::-1],
-        acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])]),
-        acv.Folds(list(FOLDS), [FOLDS[0], FOLDS[1][:4], FOLDS[2]]),
-    ],
-)
+MOVED = acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])])
+FEWER = acv.Folds(list(FOLDS), [FOLDS[0], FOLDS[1][:4], FOLDS[2]])
+
+
+@pytest.mark.parametrize("others", [FOLDS[:2], FOLDS[::-1], MOVED, FEWER])
 def test_results_on_different_folds_are_not_compared(others, fits):
     ours, theirs = (acv.no_adjustment(fits["ridge"], folds) for folds in (FOLDS, others))
     message = r"were run on different folds .*\): run both on the same Folds"
@@ -180,7 +176,7 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(ValueError, match="1 losses of the 10 sites that fold 1 scores"):
         short.loss  # noqa: B018
     # Two models of equal size: distances between their parameters would mean nothing
-    ours, theirs = exact(FOLDS), exact(FOLDS, 3, 2.0)
+    theirs = exact(FOLDS, 3, 2.0)
     assert ours.params.shape == theirs.params.shape
     raises(r"start from different fits .*compare_models\({name", acv.compare_methods, ours, theirs)
     raises("4 parameters.*against 3", acv.compare_methods, ours, exact(FOLDS, 2))

@@ -28,9 +28,7 @@ def test_no_adjustment_keeps_the_full_fit_and_rescaling_divides_steps_by_the_sha
     assert_allclose(scaled * np.array([[59.0], [50.0], [56.0]]) / 60, plain, rtol=1e-12)
 
 
-def test_higher_rungs_of_the_traffic_model_are_nearer_to_exact(
-    traffic_fit, traffic_folds, traffic_exact
-):
+def test_higher_rungs_of_traffic_are_nearer_to_exact(traffic_fit, traffic_folds, traffic_exact):
     rungs = [method(traffic_fit, traffic_folds) for method in METHODS[:4]]
     table = acv.compare_methods(traffic_exact, *rungs)["theta_error"]
     assert table["exact"] == 0.0
@@ -73,9 +71,7 @@ def test_for_linear_weights_a_frozen_step_is_the_jackknife_but_for_the_gradient(
 
 @pytest.mark.parametrize("rescale", [True, False])
 @pytest.mark.parametrize("name", [*SMALL, "traffic"])
-def test_repeated_frozen_steps_converge_to_the_exact_refit(
-    name, rescale, fits, traffic_fit, traffic_folds
-):
+def test_repeated_frozen_steps_converge_to_exact(name, rescale, fits, traffic_fit, traffic_folds):
     traffic = name == "traffic"
     fit, folds = (traffic_fit, traffic_folds[:20]) if traffic else (fits[name], FOLDS)
     exact = acv.exact(fit, folds, tolerance=1e-6 if traffic else TIGHT)
@@ -109,7 +105,7 @@ def test_half_the_distance_gives_a_quarter_of_the_newton_steps_error(name, fits,
     assert ((errors[:-1] / errors[1:] > 3.5) & (errors[:-1] / errors[1:] < 4.5)).all(), errors
 
 
-def test_newton_step_marks_indefinite_folds_and_warns_once():
+def test_newton_step_marks_indefinite_folds_and_others_refuse_their_hessian_unless_damped():
     model = Saddle(X[:, :2], Y)
     fit = acv.fit_at(model, np.zeros(2))
     with pytest.warns((IndefiniteFold, UnconvergedFit)) as record:
@@ -120,6 +116,12 @@ def test_newton_step_marks_indefinite_folds_and_warns_once():
     assert "fold 0" in str(ours[0].message)
     assert ours[0].filename == __file__
     assert result.indefinite.all()
+    message = r"smallest eigenvalue is -1.*pass damping > 1"
+    for method in (acv.infinitesimal_jackknife, acv.frozen_newton):
+        with pytest.warns(UnconvergedFit, match="inf"):
+            raises(message, method, fit, FOLDS, error=IndefiniteHessian)
+        with pytest.warns(UnconvergedFit):
+            assert np.isfinite(method(fit, FOLDS, damping=1.5).params).all()
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
@@ -150,9 +152,7 @@ def test_results_show_themselves(fits):
 
 @pytest.mark.parametrize("name", [*SMALL, "traffic"])
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_evaluations_are_what_the_model_was_asked_for(
-    method, name, fits, traffic_fit, traffic_folds
-):
+def test_evaluations_are_what_models_were_asked(method, name, fits, traffic_fit, traffic_folds):
     fit, folds = (fits[name], FOLDS) if name in SMALL else (traffic_fit, traffic_folds)
     counting = Counting(fit.model)
     said = method(replace(fit, model=counting), folds).evaluations
@@ -173,17 +173,6 @@ def test_an_unconverged_fit_is_allowed_and_warned_of_once_with_its_decrement(met
     assert len(record) == 1
     assert record[0].filename == __file__
     assert np.isfinite(result.loss)
-
-
-@pytest.mark.parametrize("method", [acv.infinitesimal_jackknife, acv.frozen_newton])
-def test_an_indefinite_hessian_is_refused_unless_damped(method):
-    model = Saddle(X[:, :2], Y)
-    fit = acv.fit_at(model, np.zeros(2))
-    message = r"smallest eigenvalue is -1.*pass damping > 1"
-    with pytest.warns(UnconvergedFit, match="inf"), pytest.raises(IndefiniteHessian, match=message):
-        method(fit, FOLDS)
-    with pytest.warns(UnconvergedFit):
-        assert np.isfinite(method(fit, FOLDS, damping=1.5).params).all()
 
 
 def test_folds_that_one_fit_has_checked_are_checked_again_by_another(fits):

@@ -65,11 +65,6 @@ def models():
 MODELS = dict(models())
 
 
-@pytest.fixture(params=FAMILIES)
-def family(request):
-    return request.param
-
-
 @pytest.fixture(params=MODELS.values(), ids=MODELS)
 def model(request):
     return request.param
@@ -92,6 +87,7 @@ def both(name, model, *arguments):
     return tuple(getattr(derivatives, name)(*arguments) for derivatives in each)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 def test_families_differentiate_themselves(family):
     law = FAMILIES[family]
     eta = np.linspace(-4, 4, 41)

@@ -21,6 +21,8 @@ TIMES = np.array([2, 1, 3, 1, 0, 1, 2])  # how often each count stands for itsel
 SCHEMES = [keep_latents, drop_latents]
 GRID = [(i, i + 1) for i in range(48) if i % 8 != 7]  # 6 rows of 8
 GRID += [(i, i + 8) for i in range(40)]
+EMPTY = [(20.0, 4, r"at coupling 20, state \d of the fit holds .* Lower the coupling")]
+EMPTY += [(0.5, 0, r"with \S+ counts: its log rate")]
 
 
 def enumerated(counts, edges, coupling, n_states, scheme, exposure=1.0, times=1.0):
@@ -87,13 +89,7 @@ def test_heldout_loss_equals_enumeration(times):
     np.testing.assert_allclose(model.heldout_loss(params, fold), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("coupling", "low", "message"),
-    [
-        (20.0, 4, r"at coupling 20, state \d of the fit holds .* Lower the coupling"),
-        (0.5, 0, r"with \S+ counts: its log rate"),
-    ],
-)
+@pytest.mark.parametrize(("coupling", "low", "message"), EMPTY)
 def test_a_state_without_sites_or_counts_says_so(coupling, low, message, rng):
     left = np.arange(48) % 8 < 4
     counts = np.where(left, 0, 20)

@@ -130,23 +130,14 @@ def test_graphs_that_can_be_read_in_two_ways_or_none_are_refused(counts, form, m
     raises(message, HiddenMRF, counts, form, 0.7)
 
 
-@pytest.mark.parametrize(
-    ("n", "wide", "width"),
-    [
-        (200, np.ones((200, 200)) - np.eye(200), "199"),
-        (5000, nx.gnm_random_graph(5000, 200_000, seed=1), r"\d{2,4}"),
-    ],
-)
-def test_graphs_that_are_too_wide_are_refused_when_the_model_is_made(n, wide, width):
+def test_graphs_that_are_too_wide_are_refused_when_the_model_is_made_if_no_restart_can_help():
     """How soon: benchmarks/doors.py."""
-    counts = np.arange(n)
-    with pytest.raises(graph.TooWide, match=f"reaches width {width}: tables of 2") as caught:
-        HiddenMRF(counts, wide, 0.5)
-    assert "limit of 2 GiB" in str(caught.value)
-
-
-def test_the_quick_refusal_spares_what_restarts_can_do():
-    """A 12 x 12 grid of three states: too wide by min-fill, too, and refused only there."""
+    whole, drawn = np.ones((200, 200)) - np.eye(200), nx.gnm_random_graph(5000, 200_000, seed=1)
+    for n, wide, width in ((200, whole, "199"), (5000, drawn, r"\d{2,4}")):
+        with pytest.raises(graph.TooWide, match=f"reaches width {width}: tables of 2") as caught:
+            HiddenMRF(np.arange(n), wide, 0.5)
+        assert "limit of 2 GiB" in str(caught.value)
+    # A 12 x 12 grid of three states: too wide by min-fill, too, and refused only there.
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(12, 12))
     model = HiddenMRF(np.arange(144), grid, 0.5, 3)
     with pytest.raises(graph.TooWide, match="best of 20 orders has width 15"):
@@ -230,16 +221,13 @@ def test_neighbours_of_random_tilings_are_those_of_shapely(seed):
 
 
 @pytest.mark.filterwarnings("ignore::acvlib.models.mrf.areas.Islands")
-@pytest.mark.parametrize(
-    ("last", "message"),
-    [
+def test_bad_maps_are_named():
+    table = frame()
+    for last, message in (
         (None, "row 7 is no polygon but None"),
         (shapely.Polygon(), "row 7 is no polygon but POLYGON EMPTY"),
         (shapely.Point(1, 2), "row 7 is no polygon but POINT"),
         (BOXES["parts"], "rows 6 and 7 are the same area twice"),
-    ],
-)
-def test_bad_maps_are_named(last, message):
-    table = frame()
-    raises(message, neighbours, table.set_geometry([*table.geometry[:7], last]))
+    ):
+        raises(message, neighbours, table.set_geometry([*table.geometry[:7], last]))
     raises("unknown contiguity 'bishop'", neighbours, table, "bishop")

@@ -16,6 +16,7 @@ from acvlib.models import GraphAffinity, ManifoldEnergy, PairwiseLinear, RBFAffi
 from acvlib.models.semisupervised import energy
 
 OF_PAIRS = ("ranking", "contrastive")
+ORDERS = [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2)]
 by_loss = pytest.mark.parametrize("loss", [*OF_PAIRS, "square", "logistic", "squared_hinge"])
 
 
@@ -172,9 +173,7 @@ def test_without_any_ridge_what_is_not_determined_is_named():
     raises("theta is infinite", acv.fit, separable)
 
 
-@pytest.mark.parametrize(
-    ("method", "order"), [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2)]
-)
+@pytest.mark.parametrize(("method", "order"), ORDERS)
 def test_halving_the_share_halves_the_printed_error_and_quarters_the_jackknifes(method, order):
     errors = []
     for copies in (6, 12):

@@ -68,13 +68,11 @@ def test_every_fold_reaches_the_optimum_that_scipy_finds_as_it_does_alone(solve)
 
 
 FLAT = lambda x: anp.sqrt(1.0 + x**2)  # noqa: E731
-MINIMA = [(0.3, 1.0), (-0.3, -1.0), (2.0, 1.0), (1e-3, 1.0)]
+WELL = [(0.3, 1.0), (-0.3, -1.0), (2.0, 1.0), (1e-3, 1.0)]
+MINIMA = [(FLAT, 3.0, 0.0), *((double_well, *each) for each in WELL)]
 
 
-@pytest.mark.parametrize(
-    ("function", "start", "expected"),
-    [(FLAT, 3.0, 0.0), *((double_well, *each) for each in MINIMA)],
-)
+@pytest.mark.parametrize(("function", "start", "expected"), MINIMA)
 def test_steps_descend_into_the_nearer_minimum(function, start, expected):
     """On sqrt(1 + x^2) Newton's step from 3 flies off to -27 if it is not halved."""
     state = from_point(function, start)
