@@ -180,7 +180,7 @@ def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model, 
         assert_array_equal(losses[i], model.heldout_loss(point, fold))
 
 
-def test_a_users_class_gets_the_optional_members_that_it_lacks_and_modes_of_gammaln():
+def test_a_users_class_gets_optional_members_and_gammaln_and_names_of_a_glm_mean_nothing_in_it():
     assert derivatives_of(RIDGE).defaults.observed is None
     assert_allclose(kept_share(RIDGE, FOLDS), [19 / 20, 5 / 6, 59 / 60], rtol=1e-15)
     holes = Ridge(X, Y)
@@ -194,6 +194,12 @@ def test_a_users_class_gets_the_optional_members_that_it_lacks_and_modes_of_gamm
     # Case hmm_25, a negative binomial of one's own
     derivatives_of(RIDGE)
     assert make_jvp(special.gammaln)(3.0)(2.0)[1] == 2.0 * special.psi(3.0)
+    model = type("Mine", (Ridge,), {"log_prior": lambda self, params, scale: 0.0})(X, Y)
+    model.family = acv.models.FAMILIES["gaussian"]
+    folds = acv.folds.k_fold(model, 5, rng=0)
+    expected = acv.influence(acv.fit(Ridge(X, Y))).leverage
+    assert_array_equal(acv.influence(acv.fit(model)).leverage, expected)
+    assert np.isnan(acv.choose([model, model], folds, "exact").table.aic).all()
 
 
 @pytest.mark.parametrize("name", ["objective", "heldout_loss", "residual"])
@@ -219,15 +225,6 @@ def test_members_of_a_users_class_that_mean_something_else_are_named(name, value
     model = type("Mine", (Ridge,), {})(X, Y)
     setattr(model, name, value)
     raises(says, acv.exact, acv.fit(model), FOLDS, error=(TypeError, ValueError))
-
-
-def test_names_of_a_glm_mean_nothing_in_a_users_class():
-    model = type("Mine", (Ridge,), {"log_prior": lambda self, params, scale: 0.0})(X, Y)
-    model.family = acv.models.FAMILIES["gaussian"]
-    folds = acv.folds.k_fold(model, 5, rng=0)
-    expected = acv.influence(acv.fit(Ridge(X, Y))).leverage
-    assert_array_equal(acv.influence(acv.fit(model)).leverage, expected)
-    assert np.isnan(acv.choose([model, model], folds, "exact").table.aic).all()
 
 
 SERIES = simulate_traffic(np.random.default_rng(0), 40, days=9, missing=0.0)

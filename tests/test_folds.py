@@ -91,11 +91,6 @@ def test_folds_are_accepted_just_when_each_is_a_set_of_observed_sites_short_of_a
         raises("fold", Folds.of, arrays, n_sites, observed)
 
 
-def test_a_splitter_is_no_class():
-    with pytest.raises(TypeError, match="what was given is the class KFold"):
-        folds.from_splitter(KFold, np.empty((9, 1)))
-
-
 @settings(max_examples=50)
 @given(st.data())
 def test_picking_selecting_and_weighting_keep_each_fold_together(data):
@@ -118,7 +113,15 @@ def test_picking_selecting_and_weighting_keep_each_fold_together(data):
     assert_array_equal(rows.sum(axis=1), n_sites - moved.sizes)
 
 
-def test_folds_index_and_iterate_as_a_list_of_arrays():
+def test_folds_keep_copies_and_index_and_iterate_as_a_list_of_arrays():
+    omitted = [np.array([0, 1, 2]), np.array([3, 4])]
+    scored = [np.array([0]), np.array([4])]
+    table = np.array([[0, 1], [2, 3]])
+    held = [Folds(omitted, scored), Folds(table), Folds(table, table[:, :1])]
+    before = [([*map(list, f.omitted)], [*map(list, f.scored)]) for f in held]
+    for array in (*omitted, *scored, table):
+        array += 5
+    assert [([*map(list, f.omitted)], [*map(list, f.scored)]) for f in held] == before
     whole = Folds(TWO, [[3], [0, 4]], labels=["b", "a"])
     assert (whole + whole[pd.Series([True, False], ["a", "b"])])[1:].labels.tolist() == ["a", "a"]
     assert Folds(TWO).part(pd.Series([True, False], [1, 0])).labels.tolist() == [1]
@@ -135,17 +138,6 @@ def test_folds_index_and_iterate_as_a_list_of_arrays():
         whole[[2]]
     with pytest.raises(ValueError, match="np.flatnonzero"):
         whole[np.array([[1]])]
-
-
-def test_folds_keep_copies():
-    omitted = [np.array([0, 1, 2]), np.array([3, 4])]
-    scored = [np.array([0]), np.array([4])]
-    table = np.array([[0, 1], [2, 3]])
-    held = [Folds(omitted, scored), Folds(table), Folds(table, table[:, :1])]
-    before = [([*map(list, f.omitted)], [*map(list, f.scored)]) for f in held]
-    for array in (*omitted, *scored, table):
-        array += 5
-    assert [([*map(list, f.omitted)], [*map(list, f.scored)]) for f in held] == before
 
 
 @dataclass

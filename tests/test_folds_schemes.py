@@ -68,6 +68,7 @@ def test_a_splitter_over_missing_sites_leaves_them_out_of_every_fold():
         assert_array_equal(scored, test[observed[test]])
     pairs = folds.from_splitter(splitters.LeavePOut(2), X[:7], observed=observed[:7])
     assert len(pairs) == 20  # not (0, 5)
+    raises("what was given is the class KFold", folds.from_splitter, KFold, X, error=TypeError)
 
 
 ROWS = np.arange(N)
@@ -195,17 +196,14 @@ def test_contiguous_blocks_are_the_observed_part_of_a_window(case, percent, seed
         assert len(fold)
 
 
-@pytest.mark.parametrize("percent", [1, 29, 57, 99])  # .29 * 100 is less than 29
-def test_the_percentage_asked_for_is_left_out(percent):
-    assert folds.iid(100, percent, 1, 0).sizes == [percent]
-    assert folds.contiguous(100, percent, 1, 0).sizes == [percent + 1]
-
-
-def test_contiguous_blocks_start_uniformly_and_reach_both_ends():
+def test_contiguous_blocks_start_uniformly_reach_both_ends_and_are_of_the_percentage_asked_for():
     starts = np.array([fold[0] for fold in folds.contiguous(20, 10, 4000, RNG)])
     counts = np.bincount(starts, minlength=18)
     assert len(counts) == 18
     assert abs(counts - 4000 / 18).max() < 5 * np.sqrt(4000 / 18)
+    for percent in (1, 29, 57, 99):  # .29 * 100 is less than 29
+        assert folds.iid(100, percent, 1, 0).sizes == [percent]
+        assert folds.contiguous(100, percent, 1, 0).sizes == [percent + 1]
 
 
 # maps

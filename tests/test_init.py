@@ -68,33 +68,18 @@ def test_help_shows_every_public_name():
         assert re.search(rf"\b{name}\b", shown), name
 
 
-def test_without_extras_help_and_star_leave_out_what_needs_them():
-    said = subprocess.check_output([sys.executable, "-c", WITHOUT], cwd=ROOT, text=True)
-    assert said.strip() == "refused"
-
-
-def test_a_module_is_returned_or_its_package_names_its_extra():
+def test_a_module_is_returned_or_names_its_extra_and_without_it_help_and_star_leave_it_out():
     assert require("json.decoder", extra="tables") is sys.modules["json.decoder"]
     message = r"needs no_such_package: pip install 'acvlib\[tables\]'"
     for name in ("no_such_package", "no_such_package.part"):
         raises(message, require, name, error=ImportError, extra="tables")
     with pytest.raises(ModuleNotFoundError, match="json.no_such_part"):
         require("json.no_such_part", extra="tables")
+    said = subprocess.check_output([sys.executable, "-c", WITHOUT], cwd=ROOT, text=True)
+    assert said.strip() == "refused"
 
 
 README = (ROOT / "README.md").read_text("utf-8")
-
-
-def test_example_runs_prints_the_table_and_starts_the_book(capsys):
-    code = re.search(r"```python\n(.*?)```", README, re.S)[1]
-    assert len(code.splitlines()) <= 12
-    names = {}
-    exec(code, names)
-    shown = re.search(r"```\n( +loss.*?)```", README, re.S)[1]
-    without_seconds = [line.split()[:-1] for line in shown.splitlines()]
-    assert [line.split()[:-1] for line in capsys.readouterr().out.splitlines()] == without_seconds
-    assert names["table"]["theta_error"].is_monotonic_increasing
-    assert f"```python\n{code}```" in (ROOT / "book/index.md").read_text("utf-8")
 
 
 TABLES = [line for line in README.splitlines() if line.startswith("| ")]
@@ -170,11 +155,20 @@ def test_calls_of_the_tables_run_as_printed(call, tmp_path, monkeypatch):
         assert "±" in repr(result) or hasattr(result, "estimator") or "cv_result" in result
 
 
-def test_the_tables_name_what_there_is_and_all_their_calls_are_run():
+def test_the_readmes_tables_name_what_there_is_and_its_example_prints_the_table(capsys):
     assert set(map(door, CALLS)) == set(BROUGHT)
     names = re.findall(r"`(?:acv\.)?([a-z]\w+)`", "\n".join(TABLES))
     assert "newton_step" in names
     assert set(names) - {"n_sites"} <= set(acv.__all__)
+    code = re.search(r"```python\n(.*?)```", README, re.S)[1]
+    assert len(code.splitlines()) <= 12
+    names = {}
+    exec(code, names)
+    shown = re.search(r"```\n( +loss.*?)```", README, re.S)[1]
+    without_seconds = [line.split()[:-1] for line in shown.splitlines()]
+    assert [line.split()[:-1] for line in capsys.readouterr().out.splitlines()] == without_seconds
+    assert names["table"]["theta_error"].is_monotonic_increasing
+    assert f"```python\n{code}```" in (ROOT / "book/index.md").read_text("utf-8")
 
 
 RNG = np.random.default_rng(0)

@@ -114,12 +114,6 @@ def on_workers(function, n_workers=2, **settings):
         return function()
 
 
-def table(n=600):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 4))
-    return Examples(X, X @ [1.0, 2.0, 0.0, -1.0] + rng.normal(size=n))
-
-
 @pytest.fixture(scope="module")
 def problem():
     rng = np.random.default_rng(0)
@@ -131,7 +125,9 @@ def problem():
 @pytest.mark.filterwarnings("default")  # of ports and loops, as a cluster starts and ends
 def test_workers_give_the_local_answer(problem):
     fit, folds = problem
-    data = table()
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    data = Examples(X, X @ [1.0, 2.0, 0.0, -1.0] + rng.normal(size=600))
     calls = [(treecv, LEARNER, "randomized"), (kfold, LEARNER, "fixed")]
     calls.append((treecv, Python(), "fixed"))
 

@@ -87,7 +87,7 @@ def test_losses_are_in_data_order_with_nan_where_never_scored_and_errors_over_si
     assert np.isnan(exact(OVERLAPPING[:1]).se)
 
 
-def test_models_are_ranked_as_their_refits_predict():
+def test_models_are_ranked_as_their_refits_predict_with_errors_over_sites_or_folds():
     table = acv.compare_models(results_of(acv.folds.leave_one_out(60)))
     losses = {d: np.concatenate([without([site], d) for site in range(60)]) for d in (3, 2, 1)}
     expected = {f"{d} columns": -each for d, each in losses.items()}
@@ -103,6 +103,17 @@ def test_models_are_ranked_as_their_refits_predict():
         assert_allclose(row["dse_paired"], gap.std(ddof=1) * np.sqrt(60), rtol=1e-6, atol=1e-9)
     assert set(table["se_over"]) == {"sites"}
     assert "weight" not in table
+    results = results_of(acv.folds.k_fold(60, 6))
+    table = acv.compare_models(results)
+    best, worst = table.index[0], table.index[-1]
+    gap = results[worst].fold_totals - results[best].fold_totals
+    assert_allclose(table.loc[worst, "dse_paired"], gap.std(ddof=1) * np.sqrt(6), rtol=1e-12)
+    assert set(table["se_over"]) == {"6 folds"}
+    results = results_of(OVERLAPPING)  # a site scored twice counts once
+    table = acv.compare_models(results)
+    for name, result in results.items():
+        assert_allclose(table.loc[name, "elpd"], -np.nansum(result.pointwise), rtol=1e-12)
+    assert table["se_over"].str.contains("overlap").all()
 
 
 def test_p_counts_the_parameters_of_a_linear_model(rng):
@@ -146,20 +157,6 @@ def test_the_unit_of_weights_moves_no_error_and_sites_not_scored_add_none(rng, f
     gap = first + first.T - second - second.T
     assert_allclose(compare.shared_error(*influences) ** 2, np.sum(np.triu(gap, 1) ** 2), rtol=1e-8)
     assert few.dse.max() < tables[1].dse.max()
-
-
-def test_models_on_folds_of_several_sites_have_errors_over_folds():
-    results = results_of(acv.folds.k_fold(60, 6))
-    table = acv.compare_models(results)
-    best, worst = table.index[0], table.index[-1]
-    gap = results[worst].fold_totals - results[best].fold_totals
-    assert_allclose(table.loc[worst, "dse_paired"], gap.std(ddof=1) * np.sqrt(6), rtol=1e-12)
-    assert set(table["se_over"]) == {"6 folds"}
-    results = results_of(OVERLAPPING)  # a site scored twice counts once
-    table = acv.compare_models(results)
-    for name, result in results.items():
-        assert_allclose(table.loc[name, "elpd"], -np.nansum(result.pointwise), rtol=1e-12)
-    assert table["se_over"].str.contains("overlap").all()
 
 
 def test_what_cannot_be_compared_is_refused():

@@ -77,17 +77,12 @@ EFFECTS = np.column_stack([np.ones(48), ROWS, np.eye(4)[GROUPS]])
 SIGNS = np.sign(np.sin(5.0 * ROWS) + np.array([2.0, -1.0, 1.0, -2.0])[GROUPS] / 2)
 
 
-def effects(door, ridge):
-    if door == "GLM":
-        return GLM(EFFECTS[:, 1:], SIGNS > 0, penalty=ridge)
-    return Logistic(EFFECTS, SIGNS, penalty=ridge)
-
-
 @pytest.mark.parametrize("ridge", [1e-2, 1e-5, 1e-8])
 @pytest.mark.parametrize("door", ["GLM", "one's own"])
 def test_a_parameter_that_a_fold_alone_informs_goes_back_to_its_prior(door, ridge):
     """Of the fold's group F bends by the ridge alone: by the full fit's Hessian all is settled."""
-    fit = acv.fit(effects(door, ridge))
+    by_glm = GLM(EFFECTS[:, 1:], SIGNS > 0, penalty=ridge)
+    fit = acv.fit(by_glm if door == "GLM" else Logistic(EFFECTS, SIGNS, penalty=ridge))
     folds = acv.folds.leave_group_out(GROUPS)
     exact = acv.exact(fit, folds)
     effect = exact.params[np.arange(4), 2 + np.arange(4)]

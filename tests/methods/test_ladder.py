@@ -125,7 +125,7 @@ def test_newton_step_marks_indefinite_folds_and_others_refuse_their_hessian_unle
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_results_are_complete_and_consistent(method, fits):
+def test_results_are_complete_and_consistent_and_show_themselves(method, fits):
     result = method(fits["ridge"], FOLDS)
     assert result.method == method.__name__
     assert result.params.shape == (3, 3)
@@ -137,17 +137,14 @@ def test_results_are_complete_and_consistent(method, fits):
     assert_allclose(result.loss, np.concatenate(result.losses).mean(), rtol=1e-14)
     assert result.seconds > 0.0
     assert all(np.shape(column) == (3,) for column in result.diagnostics.values())
-
-
-def test_results_show_themselves(fits):
-    result = acv.exact(fits["ridge"], FOLDS)
-    frame = result.to_frame()
-    columns = ["size", "loss", "step_se", "indefinite", "decrement", "steps", "converged"]
-    assert list(frame.columns) == columns
-    assert_array_equal(frame["size"], [1, 10, 4])
-    moved = result.fit.standard_errors_between(result.params, result.fit.params)
-    assert_allclose(frame["step_se"], moved)
-    assert f"exact: loss {result.loss:.6g}" in repr(result)
+    if method is acv.exact:
+        frame = result.to_frame()
+        columns = ["size", "loss", "step_se", "indefinite", "decrement", "steps", "converged"]
+        assert list(frame.columns) == columns
+        assert_array_equal(frame["size"], [1, 10, 4])
+        moved = result.fit.standard_errors_between(result.params, result.fit.params)
+        assert_allclose(frame["step_se"], moved)
+        assert f"exact: loss {result.loss:.6g}" in repr(result)
 
 
 @pytest.mark.parametrize("name", [*SMALL, "traffic"])

@@ -145,10 +145,6 @@ def dense(model):
     return replace(model, dense_limit=1000).derivatives
 
 
-def slow(model):
-    return derivatives_of(ByAutograd(model))
-
-
 def close(found, expected, accuracy):
     assert_allclose(found, expected, atol=accuracy * abs(np.asarray(expected)).max(), rtol=0.0)
 
@@ -157,7 +153,7 @@ def check_derivatives(model, params):
     """All derivatives of a model, of folds, and products, against autograd."""
     rng = np.random.default_rng(2)
     folds = some_folds(model)
-    by_autograd = slow(model)
+    by_autograd = derivatives_of(ByAutograd(model))
     weights = rng.uniform(0.3, 1.0, model.n_sites)
     found = dense(model).value_and_gradient(params, weights)
     expected = by_autograd.value_and_gradient(params, weights)
@@ -302,7 +298,7 @@ def test_em_finds_an_optimum_whose_folds_are_refits_without_them(name, sites):
     assert abs(acv.infinitesimal_jackknife(fit, folds).params - exact.params).max() < 2 * none
 
 
-def test_em_says_what_it_cannot_do_and_names_an_emptied_state(rng):
+def test_em_says_what_it_cannot_do_and_k_means_finds_what_is_apart(rng):
     model = AutoRegressiveHMM(continuous(rng, (20,) * 3), 2)
     start = model.initial_params(rng)
     with pytest.warns(em.UnconvergedEM, match="after 2 iterations: raise max_iterations"):
@@ -319,9 +315,7 @@ def test_em_says_what_it_cannot_do_and_names_an_emptied_state(rng):
     message = r"states \[2\] keep .* the data support 2 states, lower n_states"
     with pytest.warns(em.EmptiedState, match=message):
         em.expectation_maximisation(model, start)
-
-
-def test_k_means_finds_what_is_apart(rng):
+    rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 90)
     labels = em.k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, rng)
     assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3

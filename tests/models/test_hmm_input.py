@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from oracles.wrappers import ByAutograd, raises
-from test_hmm import close
+from test_hmm import LENGTHS, choices, close
 
 import acvlib as acv
 from acvlib.models import GLMHMM, HMM, AutoRegressiveHMM, GaussianHMM
@@ -142,7 +142,7 @@ def test_names_of_sequences_agree_and_a_series_gives_them():
         assert all(map(np.array_equal, model.sequences, plain.sequences))
 
 
-def test_an_impossible_frame_of_weight_zero_is_missing():
+def test_an_impossible_frame_of_weight_zero_is_missing_and_one_without_inputs():
     fixed = np.array([[1.0, 0.0], [np.nan, np.nan], [np.nan, np.nan]])
     never = Categorical(3, 1.5, fixed=[[np.nan, np.nan, 0.0], [np.nan] * 3])
     x = np.r_[2.0, np.arange(40) % 3]
@@ -152,6 +152,10 @@ def test_an_impossible_frame_of_weight_zero_is_missing():
     folds = acv.Folds([[5], [9, 10]])
     found, expected = (acv.exact(acv.fit(model), folds) for model in (weighed, missing))
     assert_allclose(found.fold_losses, expected.fold_losses, rtol=1e-6)
+    y, inputs = choices(np.random.default_rng(12), "bernoulli")
+    inputs[0][3, 1] = np.nan
+    model = GLMHMM(y, inputs, 2, sites="steps")
+    assert np.flatnonzero(~model.observed).tolist() == [3, LENGTHS[0] + 2]
 
 
 def test_named_params_of_another_shape_and_params_held_twice_are_refused():

@@ -13,7 +13,7 @@ from oracles.toy_models import Laplace
 from oracles.wrappers import raises
 from scipy.special import logsumexp
 from scipy.stats import bernoulli, norm, poisson
-from test_hmm import FREE, LENGTHS, choices, continuous, counts, levels, sequences, with_holes
+from test_hmm import FREE, choices, continuous, counts, levels, sequences, with_holes
 
 import acvlib as acv
 from acvlib.models import GLMHMM, HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
@@ -51,21 +51,6 @@ def test_densities_are_those_of_scipy_and_of_equations_17_and_18(rng):
     hidden = np.tanh(named.inner[1] @ np.append(x[0][3], 1.0))
     mean = named.outer[1] @ np.append(hidden, 1.0)
     assert_allclose(densities[3, 1], norm.logpdf(x[0][4], mean, named.sd).sum(), rtol=1e-12)
-
-
-def test_a_frame_without_inputs_is_missing():
-    y, inputs = choices(np.random.default_rng(12), "bernoulli")
-    inputs[0][3, 1] = np.nan
-    model = GLMHMM(y, inputs, 2, sites="steps")
-    assert np.flatnonzero(~model.observed).tolist() == [3, LENGTHS[0] + 2]
-
-
-def test_shared_parameters_need_an_m_step_of_their_own():
-    class Shared(Laplace):
-        n_shared = 1
-
-    with pytest.raises(NotImplementedError, match="Shared shares parameters"):
-        Shared().maximise(np.zeros((2, 3)), None)
 
 
 def test_a_flat_prior_is_maximum_likelihood():
@@ -134,7 +119,7 @@ def test_a_fold_is_lost_where_what_is_left_has_no_optimum(name):
         assert np.isnan(result.fold_losses).tolist() == [False] * 5 + [True]
 
 
-def test_what_no_data_decide_is_refused():
+def test_what_no_data_decide_and_shared_parameters_without_an_m_step_are_refused():
     fit = acv.fit(HMM([np.append(BITS.ravel(), [2] * 9)], 1, emissions.Categorical(3, 1.0)))
     with pytest.raises(NoFiniteOptimum, match="without fold from 120 on 1 of the probabilities"):
         acv.leave_future_out(fit, [120, 122, 125])
@@ -142,6 +127,12 @@ def test_what_no_data_decide_is_refused():
         acv.fit(HMM([np.outer(STEPS, [1.0, 2.0])], 2, Gaussian(order=1, mean_scale=np.inf)))
     with pytest.raises(TypeError, match="without order, inputs and shared parameters"):
         emissions.Mixture(2, INPUT)
+
+    class Shared(Laplace):
+        n_shared = 1
+
+    with pytest.raises(NotImplementedError, match="Shared shares parameters"):
+        Shared().maximise(np.zeros((2, 3)), None)
 
 
 EMISSIONS = [Gaussian(), AutoRegression(2), NeuralAutoRegression(1, 2)]

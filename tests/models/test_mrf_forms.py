@@ -52,28 +52,19 @@ def same(model):
     np.testing.assert_allclose(model.heldout_loss(PARAMS, fold), losses, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda e: e.tolist(),
-        lambda e: network(),
-        lambda e: dense(),
-        lambda e: {(a, b) for a, b in e.tolist()},
-        lambda e: zip(*e.T.tolist(), strict=True),
-        lambda e: dense().astype(bool),
-        lambda e: dense().astype(np.uint8).tolist(),
-        lambda e: csr_matrix(dense()),
-        lambda e: csc_array(dense().astype(bool)),
-        lambda e: coo_matrix(dense().astype(np.float32)),
-        lambda e: pd.DataFrame(dense(), NAMES, NAMES),
-        lambda e: nx.to_scipy_sparse_array(network()),
-    ],
-)
+FORMS = [EDGES.tolist(), network(), dense(), set(map(tuple, EDGES.tolist()))]
+FORMS += [zip(*EDGES.T.tolist(), strict=True), dense().astype(bool)]
+FORMS += [dense().astype(np.uint8).tolist(), csr_matrix(dense()), csc_array(dense().astype(bool))]
+FORMS += [coo_matrix(dense().astype(np.float32)), pd.DataFrame(dense(), NAMES, NAMES)]
+FORMS += [nx.to_scipy_sparse_array(network())]
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_a_graph_gives_the_same_model(form):
-    same(HiddenMRF(COUNTS, form(EDGES), 0.7))
+    same(HiddenMRF(COUNTS, form, 0.7))
 
 
-def test_nodes_are_sites_by_their_names():
+def test_nodes_are_sites_by_their_names_and_folds_of_a_graph_go_by_these_too():
     """In the order of the nodes or rows, to which counts, exposure and weights are put."""
     named = nx.relabel_nodes(network(), dict(enumerate(NAMES)))
     frame = pd.DataFrame(dense(), NAMES, NAMES)
@@ -93,10 +84,7 @@ def test_nodes_are_sites_by_their_names():
         same(HiddenMRF(pd.Series(COUNTS), by_number, 0.7, sample_weight=pd.Series(1.0, ALL[::-1])))
     for model in (HiddenMRF(COUNTS, named, 0.7), HiddenMRF(COUNTS, frame, 0.7)):
         assert acv.folds.leave_one_out(model).labels.tolist() == list(NAMES)
-
-
-def test_folds_of_a_graph_go_by_the_names_of_sites_too():
-    """Edges of names were read as places: balls held sites that are no neighbours."""
+    # Edges of names were read as places: balls held sites that are no neighbours
     nodes = np.array([3, 1, 0, 2, 4, 6, 5])
     shuffled = network(nodes=nodes.tolist())
     model = HiddenMRF(pd.Series(COUNTS), shuffled, 0.7)

@@ -210,8 +210,7 @@ def test_awkward_counts_fit_or_are_refused_with_the_reason(draw, seed):
     if refused:
         assert re.search("do not tell events from quiet steps|so its rate is not", refused)
         assert "take a longer series, or a prior" in refused
-    firm = fit(PoissonTraffic(counts, day, prior=FIRM))
-    assert firm.newton_decrement <= 1e-6
+    assert fit(PoissonTraffic(counts, day, prior=FIRM)).newton_decrement <= 1e-6
 
 
 def test_no_fit_is_refused_whose_other_starts_end_at_an_optimum():

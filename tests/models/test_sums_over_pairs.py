@@ -48,7 +48,14 @@ def folds_of(model, k=4):
 def enumerated(model, params, weights):
     """Eq. 7 with weights, times p, or Eq. 2 times s, pair by pair."""
     if isinstance(model, SemiSupervised):
-        return enumerated_energy(model, params, weights)
+        x, at = model.energy.features, model.labelled
+        f = x @ params
+        affinity = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 4.0)
+        pairs = np.sum(np.outer(weights, weights) * affinity * (f[:, None] - f) ** 2)
+        losses = [weights[i] * model.heldout_loss(params, np.array([i]))[0] for i in at]
+        value = model.gamma_s * sum(losses) / weights[at].sum()
+        value = value + model.gamma_p * pairs / weights.sum() ** 2
+        return len(at) * (value + model.gamma_i * params @ params)
     total = 0.0
     for i in range(model.n_sites):
         for j in range(model.n_sites):
@@ -59,17 +66,6 @@ def enumerated(model, params, weights):
                 loss = u**2 if a == b else max(1.0 - np.sqrt(u**2 + 0.01), 0.0) ** 2
             total += weights[i] * weights[j] * loss
     return model.n_sites * (total / weights.sum() ** 2 + model.gamma_i * params @ params)
-
-
-def enumerated_energy(model, params, weights):
-    x, at = model.energy.features, model.labelled
-    f = x @ params
-    affinity = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 4.0)
-    pairs = np.sum(np.outer(weights, weights) * affinity * (f[:, None] - f) ** 2)
-    losses = [weights[i] * model.heldout_loss(params, np.array([i]))[0] for i in at]
-    value = model.gamma_s * sum(losses) / weights[at].sum()
-    value = value + model.gamma_p * pairs / weights.sum() ** 2
-    return len(at) * (value + model.gamma_i * params @ params)
 
 
 @by_loss
