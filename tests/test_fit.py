@@ -155,6 +155,15 @@ def test_an_estimating_equation_of_either_sign_is_solved_for_each_resample(rng):
 
 FOLDS = Folds([np.array([0, 4, 5]), np.arange(10, 20), np.array([29])])
 PARAMS = np.array([0.3, 0.1, -0.4])
+MEMBERS = [
+    ("quadratic", Y, "quadratic is 60 entries: acvlib reads True or False"),
+    ("convex", lambda: True, "convex is <lambda>: acvlib reads True or False"),
+    ("default_priors", {"a": 1.0}, "reads a method there .* Rename yours"),
+    ("residual", lambda params: Y, "either an objective .* or a residual .*: rename"),
+    ("derivatives", lambda params: params, "derivatives must be .* function: rename yours"),
+    ("index", pd.Index(["a", "b"]), "index holds 2 names, not 60"),
+    ("sample_weight", "balanced", "sample_weight must be real numbers; got str"),
+]
 
 
 @pytest.mark.parametrize("one_point", [True, False])
@@ -209,18 +218,7 @@ def test_outputs_of_another_shape_are_named(name):
     raises(rf"{name} returns shape \(2,\), must be \(", acv.exact, acv.fit(model), FOLDS)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("quadratic", Y, "quadratic is 60 entries: acvlib reads True or False"),
-        ("convex", lambda: True, "convex is <lambda>: acvlib reads True or False"),
-        ("default_priors", {"a": 1.0}, "reads a method there .* Rename yours"),
-        ("residual", lambda params: Y, "either an objective .* or a residual .*: rename"),
-        ("derivatives", lambda params: params, "derivatives must be .* function: rename yours"),
-        ("index", pd.Index(["a", "b"]), "index holds 2 names, not 60"),
-        ("sample_weight", "balanced", "sample_weight must be real numbers; got str"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "says"), MEMBERS)
 def test_members_of_a_users_class_that_mean_something_else_are_named(name, value, says):
     model = type("Mine", (Ridge,), {})(X, Y)
     setattr(model, name, value)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from oracles.wrappers import raises
 from scipy.sparse import csr_matrix
-from test_mrf import COUNTS, EDGES
+from test_mrf import LINKS, LISTED
 from test_sums_over_pairs import half_labelled, of_pairs
 
 import acvlib as acv
@@ -31,7 +31,7 @@ SCORES = [np.zeros((2, 3)), np.zeros((1, 3))]
 STEEP = [np.zeros((2, 3)), np.array([[0.0, 0.0, 400.0]])]
 crf = partial(acv.models.LinearChainCRF, emissions=SCORES, labels=[[0, 1], [2]])
 of_words = partial(acv.FeatureCRF, sentences=[[["a"]], [["b"]]], labels=[["A"], ["B"]])
-mrf = partial(HiddenMRF, counts=COUNTS, edges=EDGES, coupling=0.5)
+mrf = partial(HiddenMRF, counts=LISTED, edges=LINKS, coupling=0.5)
 hmm = partial(HMM, [np.arange(9.0)], 2)
 full = GaussianHMM(X, 2, covariance="full")
 REFUSED = [
