@@ -56,17 +56,24 @@ BAD = {  # what else is refused is in tests/attack; here is what is said
     "edges are None": (lambda: folds.regions(9, None, 2, 0), "edges, two .* must be real"),
     "edges are a matrix": (lambda: folds.balls(9, coo_array(np.eye(9)), 1), "a site to itself"),
     "a label": (lambda: Folds(TWO, labels="ab")["a"], r"folds\.labels has their names"),
-    **{
-        f"rows {rows}": (
-            lambda rows=rows: Folds(TWO)[rows],
-            "np.flatnonzero.* 2 flags of type bool",
-        )
-        for rows in (None, 1.0, True, [True], [[0], [0, 1]], [0.0], np.ma.array([True, False]))
-    },
     "flags as objects": (lambda: Folds(TWO)[pd.Series([True, False], dtype=object)], "type bool"),
     "below 0": (lambda: Folds([[-1]]), r"holds site -1, outside 0, 1, 2, \.\.\."),
     "labels of others": (lambda: Folds(TWO, labels="abc"), "3 labels of 2 folds"),
 }
+for r in (None, 1.0, True, [True], [[0], [0, 1]], [0.0], np.ma.array([True, False])):
+    BAD[f"rows {r}"] = (lambda r=r: Folds(TWO)[r], "np.flatnonzero.* 2 flags of type bool")
+MAKES = [
+    folds.leave_one_out,
+    lambda model: folds.k_fold(model, 3, 0),
+    lambda model: folds.leave_future_out(model, [5]),
+    lambda model: folds.iid(model, 30, 2, 0),
+    lambda model: folds.contiguous(model, 30, 2, 0),
+    lambda model: folds.leave_group_out(np.repeat([1, 2], 6)),
+    lambda model: folds.leave_group_out(np.repeat([1, 2], 6), rng=0),
+    lambda model: folds.from_splitter(KFold(4), np.zeros(12)),
+    lambda model: folds.regions(model, [(0, 1)], 2, 0),
+    lambda model: folds.balls(model, [(0, 1)], 1),
+]
 
 
 @pytest.mark.parametrize(("bad", "message"), BAD.values(), ids=BAD.keys())
@@ -147,21 +154,7 @@ class Steps:
     observed: Any = None
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        folds.leave_one_out,
-        lambda model: folds.k_fold(model, 3, 0),
-        lambda model: folds.leave_future_out(model, [5]),
-        lambda model: folds.iid(model, 30, 2, 0),
-        lambda model: folds.contiguous(model, 30, 2, 0),
-        lambda model: folds.leave_group_out(np.repeat([1, 2], 6)),
-        lambda model: folds.leave_group_out(np.repeat([1, 2], 6), rng=0),
-        lambda model: folds.from_splitter(KFold(4), np.zeros(12)),
-        lambda model: folds.regions(model, [(0, 1)], 2, 0),
-        lambda model: folds.balls(model, [(0, 1)], 1),
-    ],
-)
+@pytest.mark.parametrize("make", MAKES)
 def test_folds_know_for_how_many_sites_of_what_kind_they_were_made(make):
     made = make(Steps(sites="sequences"))
     assert Folds.of(made, 12) is made

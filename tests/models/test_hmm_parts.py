@@ -3,6 +3,7 @@
 Densities against scipy, predictions by enumeration.
 """
 
+import weakref
 from functools import partial
 
 import numpy as np
@@ -177,3 +178,43 @@ def test_new_sequences_are_taken_in_place_of_the_models(rng):
             assert_allclose(found, expected)
     assert len(model.decode(params, x[1:]).states) == 20
     raises("3 channels: the model has 2", model.decode, params, [np.ones((4, 3))])
+
+
+def test_em_says_what_it_cannot_do_and_k_means_finds_what_is_apart(rng):
+    model = AutoRegressiveHMM(continuous(rng, (20,) * 3), 2)
+    start = model.initial_params(rng)
+    with pytest.warns(em.UnconvergedEM, match="after 2 iterations: raise max_iterations"):
+        em.expectation_maximisation(model, start, max_iterations=2)
+    network = NeuralHMM(model.sequences, 2)
+    with pytest.raises(TypeError, match="NeuralAutoRegression has no closed-form M-step"):
+        em.expectation_maximisation(network, network.initial_params())
+    raises("hold", em.expectation_maximisation, *model.hold(start))
+    rng = np.random.default_rng(14)
+    x = [0.1 * rng.normal(size=(60, 1)) + np.repeat([-1.0, 1.0], 30)[:, None]]
+    model = HMM(x, 3, AutoRegression(0))
+    start = model.initial_params(rng)
+    start[-1] = 500.0  # an intercept that no frame is near to
+    message = r"states \[2\] keep .* the data support 2 states, lower n_states"
+    with pytest.warns(em.EmptiedState, match=message):
+        em.expectation_maximisation(model, start)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 90)
+    labels = em.k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, rng)
+    assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3
+    with pytest.raises(ValueError, match="fewer than 3 distinct values: lower n_states"):
+        em.k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, rng)
+
+
+def test_without_hessians_products_are_freed_and_channels_that_all_but_depend_are_fitted():
+    sequences = [np.random.default_rng(n).normal(size=(30, 1)) for n in range(4)]
+    model = AutoRegressiveHMM(sequences, 2, dense_limit=0)
+    products = model.derivatives.products(model.initial_params(), acv.folds.leave_one_out(4))
+    rough = weakref.ref(products.rough)
+    del products  # a cycle would keep its arrays
+    assert rough() is None
+    # Case hmm_15, on fewer frames
+    t = np.arange(80) / 14
+    x = np.column_stack([5 + np.sin(t), 9 + t, 1.28 + 0.02 * np.sin(t), 2.5 + 0.01 * t])
+    make = partial(GaussianHMM, x, 3, covariance="full")
+    dense, without = (acv.fit(make(dense_limit=limit)) for limit in (1000, 0))
+    assert_allclose(without.objective, dense.objective, atol=1e-6)

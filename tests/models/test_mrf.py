@@ -1,4 +1,4 @@
-"""Hidden Markov random fields against enumeration and autograd; users' graphs and maps by name."""
+"""Hidden Markov random fields against enumeration; equal answers for equal graphs, or refusals."""
 
 import autograd.numpy as anp
 import geopandas
