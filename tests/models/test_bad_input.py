@@ -26,7 +26,7 @@ NAMED = pd.DataFrame(np.full((3, 2), 0.5), list("sab"), list("ab"))  # initial, 
 ROWS = np.array([[0.0, 1], [np.nan, 2], [3, 3]])
 ONE_WAY = csr_matrix([[0.0, 1.0], [0.0, 0.0]])
 glm = partial(GLM, X=X, y=Y)
-no_optimum = partial(raises, error=NoFiniteOptimum)
+raises_no_fit = partial(raises, error=NoFiniteOptimum)
 SCORES = [np.zeros((2, 3)), np.zeros((1, 3))]
 STEEP = [np.zeros((2, 3)), np.array([[0.0, 0.0, 400.0]])]
 crf = partial(acv.models.LinearChainCRF, emissions=SCORES, labels=[[0, 1], [2]])
@@ -97,13 +97,13 @@ def test_bad_input_is_named(make, message):
 def test_separable_classes_have_no_fit_nor_a_fold_that_leaves_a_group_of_one_class(family, rng):
     """In any unit of the linear predictor: scores of probit are half as far apart."""
     x, y = np.sort(X[:, :1], axis=0), (np.arange(30) >= 15) * 1.0
-    no_optimum("separates the responses", acv.fit, GLM(x, y, family))
+    raises_no_fit("separates the responses", acv.fit, GLM(x, y, family))
     x[15] = x[14]  # quasi-separation: both classes at one x
-    no_optimum("separates the responses", acv.fit, GLM(x, y, family))
+    raises_no_fit("separates the responses", acv.fit, GLM(x, y, family))
     group, y = np.repeat([0.0, 1.0], 15), np.where(np.arange(30) < 15, Y, 1.0)
     counts, group = np.where(group == 1, 0, rng.poisson(3.0, 30)), group[:, None]
-    no_optimum("poisson likelihood", acv.fit, GLM(group, counts, "poisson"))
-    no_optimum("separates the responses", acv.fit, GLM(group, y, family))
+    raises_no_fit("poisson likelihood", acv.fit, GLM(group, counts, "poisson"))
+    raises_no_fit("separates the responses", acv.fit, GLM(group, y, family))
     y[15] = 0.0
     with pytest.warns(UnconvergedFit, match=f"without fold 1 the {family} likelihood"):
         refits = acv.exact(acv.fit(GLM(group, y, family)), acv.Folds([[0], [15]]))
@@ -150,7 +150,7 @@ def test_a_direction_with_a_penalty_separates_nothing(cuts):
     y = np.digitize(X[:, 0], cuts)
     free, tiny = (GLM(X, y, "multinomial", penalty=[0.01, least]) for least in (0.0, 1e-9))
     np.testing.assert_allclose(acv.fit(free).params, acv.fit(tiny).params, atol=1e-5)
-    no_optimum("separates the responses", acv.fit, GLM(X, y, "multinomial", penalty=[0.0, 0.01]))
+    raises_no_fit("separates the responses", acv.fit, GLM(X, y, "multinomial", penalty=[0.0, 0.01]))
 
 
 def test_what_a_penalty_identifies_is_fitted_and_a_singular_fit_names_no_fold():
@@ -192,7 +192,7 @@ def test_a_fold_that_leaves_one_class_or_alone_identifies_a_column_is_named(meth
         with pytest.warns(UnconvergedFit, match=why):
             result = method(acv.fit(model), folds)
         assert np.isfinite(result.fold_losses).tolist() == [True, False]
-    no_optimum("fold 0 leaves responses of one class", method, acv.fit(classes), pairs[1:])
+    raises_no_fit("fold 0 leaves responses of one class", method, acv.fit(classes), pairs[1:])
 
 
 @pytest.mark.parametrize("family", ["gaussian", "logistic"])

@@ -22,7 +22,7 @@ from acvlib.models.hmm import em, emissions
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
 from acvlib.trials import NoFiniteOptimum, UnconvergedFit
 
-no_optimum = partial(raises, error=NoFiniteOptimum)
+raises_no_fit = partial(raises, error=NoFiniteOptimum)
 
 
 def drawn(model, rng):
@@ -76,7 +76,7 @@ def test_probabilities_that_run_to_zero_are_named_with_the_prior_that_each_has()
     rng = np.random.default_rng(4)
     model = HMM(levels(rng), 3, Gaussian(), concentration=1.0)
     labels = np.repeat([0, 1, 2] * 4, 8)
-    no_optimum("run to 0 under a flat prior", acv.fit, model, model.params_of_labels(labels))
+    raises_no_fit("run to 0 under a flat prior", acv.fit, model, model.params_of_labels(labels))
     named = model.unpack(em.expectation_maximisation(model, model.params_of_labels(labels)).params)
     rows = np.vstack([named.initial, named.transition])
     fixed = np.where(rows < 1e-6, 0.0, np.nan)
@@ -112,7 +112,7 @@ def test_a_fold_is_lost_where_what_is_left_has_no_optimum(name):
     door, *channels = ALONE[name]
     x = [*np.stack(channels, axis=2).astype(float)]
     for model in (door(x[:5]), door(x, sample_weight=[1.0] * 5 + [0.0])):
-        no_optimum(None, acv.fit, model)
+        raises_no_fit(None, acv.fit, model)
     fit = acv.fit(door(x))
     for method in (acv.exact, partial(acv.from_scratch, n_starts=1)):
         with pytest.warns(UnconvergedFit, match="of 1 of 6 folds are nan.*5: .*NoFiniteOptimum"):
