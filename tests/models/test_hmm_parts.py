@@ -1,4 +1,4 @@
-"""Emissions of an HMM, its fixed probabilities and flat priors, and what it says of frames.
+"""Emissions of an HMM, its EM, fixed probabilities and flat priors, and what it says of frames.
 
 Densities against scipy, predictions by enumeration.
 """
