@@ -194,9 +194,7 @@ def cox(rng, **settings):
     return Cox(rng.normal(size=(60, 3)), rng.exponential(size=60), **settings)
 
 
-def test_cox_models_pass_unless_they_forget_a_weight_or_the_order_and_equations_too(
-    rng,
-):
+def test_cox_models_pass_unless_they_forget_a_weight_or_the_order_and_equations_too(rng):
     model = cox(rng)
     errors = acv.check_model(model, POINT, rng, model.without)
     assert set(errors) == {"gradient", "hessian", "cross", "corner", "heldout", "deletion"}

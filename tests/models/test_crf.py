@@ -230,9 +230,7 @@ def test_params_that_stray_are_summed_exactly(scheme):
     assert model.marginals(points[1])[1].sum(axis=1) == pytest.approx(1.0)
 
 
-def test_a_hidden_label_that_others_exclude_is_an_infinite_loss_and_check_model_needs_all(
-    rng,
-):
+def test_hidden_labels_that_others_exclude_lose_infinity_and_check_model_needs_all(rng):
     """Without a warning: those of the tests are errors."""
     model = crf(hide_labels)
     far = np.zeros(D)
