@@ -99,30 +99,7 @@ def relative(path):
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", MODULES[1:], ids=relative)
-def test_imports_go_one_way(path):
-    seen = {unit(name) for name in of_acvlib(imported(path))}
-    allowed = may_import(unit(dotted(path))) if path != SOLVERS else set()
-    assert not seen - allowed
-
-
-def test_the_table_names_what_there_is_and_no_core_module_sees_a_folder_beside_it():
-    names = {dotted(path) for path in MODULES}
-    assert set().union(*ROWS, APART) <= names
-    core = set().union(*ROWS) - BESIDE
-    assert not any(may_import(name) & BESIDE for name in core)
-
-
-def test_families_of_models_do_not_see_each_other():
-    family = re.compile(r"models\.(\w+)")
-    for path in MODULES:
-        me = family.match(dotted(path))
-        if me:
-            others = {m[1] for name in of_acvlib(imported(path)) if (m := family.match(name))}
-            assert others <= {me[1]}, (relative(path), others)
-
-
-def test_there_is_no_circle():
+def test_the_table_names_what_there_is_without_a_circle_and_families_do_not_see_each_other():
     """Every module can be loaded before all that import it at their top."""
     at_the_top = {dotted(path): imported(path, parsed(path).body) for path in MODULES[1:]}
     waiting = {name: set(of_acvlib(found)) - {name} for name, found in at_the_top.items()}
@@ -130,10 +107,24 @@ def test_there_is_no_circle():
         ready = {name for name, needs in waiting.items() if not needs & set(waiting)}
         assert ready, {name: needs & set(waiting) for name, needs in waiting.items()}
         waiting = {name: needs for name, needs in waiting.items() if name not in ready}
+    family = re.compile(r"models\.(\w+)")
+    for path in MODULES:
+        me = family.match(dotted(path))
+        if me:
+            others = {m[1] for name in of_acvlib(imported(path)) if (m := family.match(name))}
+            assert others <= {me[1]}, (relative(path), others)
+    names = {dotted(path) for path in MODULES}
+    assert set().union(*ROWS, APART) <= names
+    core = set().union(*ROWS) - BESIDE
+    assert not any(may_import(name) & BESIDE for name in core)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_extras_are_imported_where_they_are_used(path):
+def test_imports_go_one_way_and_extras_are_imported_where_they_are_used(path):
+    if path != MODULES[0]:
+        seen = {unit(name) for name in of_acvlib(imported(path))}
+        allowed = may_import(unit(dotted(path))) if path != SOLVERS else set()
+        assert not seen - allowed
     everywhere = {source.split(".")[0] for source, _ in imported(path)}
     at_the_top = {source.split(".")[0] for source, _ in imported(path, parsed(path).body)}
     assert not everywhere & NEVER
@@ -209,13 +200,10 @@ def name(requirement):
     return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
 
 
-def test_conda_environment_has_the_same_dependencies():
+def test_conda_environment_and_recipe_have_what_acvlib_needs_and_its_version():
     text = (ROOT / "environment.yml").read_text("utf-8")
     listed = re.findall(r"^ +- (\S+[=<>].*?)\s*$", text, re.MULTILINE)
     assert sorted(listed) == sorted([*DIRECT, f"python{PROJECT['requires-python']}"])
-
-
-def test_conda_recipe_has_what_acvlib_needs_and_its_version():
     text = (ROOT / "tools/conda/recipe.yaml").read_text("utf-8")
     listed = re.findall(r"^ +- (\S+) (>=\S+)$", text, re.MULTILINE)
     needed = 2 * [f"python{PROJECT['requires-python']}"] + BUILD + PROJECT["dependencies"]
@@ -223,12 +211,7 @@ def test_conda_recipe_has_what_acvlib_needs_and_its_version():
     assert f"\n  version: {acvlib.__version__}\n" in text
 
 
-def test_lock_is_portable():
-    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in LOCK)
-    assert not [line for line in LOCK if line.startswith(("nvidia", "triton"))]
-
-
-def test_all_that_is_locked_has_hashes_but_torch():
+def test_the_lock_is_portable_and_all_in_it_has_hashes_but_torch():
     """`make lock` refreshes them; a wheel of torch is another one on every machine."""
     hashed = {}
     for path in (ROOT / "requirements").glob("*.txt"):
@@ -241,6 +224,8 @@ def test_all_that_is_locked_has_hashes_but_torch():
         assert version.split("==")[1] == locked[package], version
         assert hashes, package
         assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in hashes), package
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in LOCK)
+    assert not [line for line in LOCK if line.startswith(("nvidia", "triton"))]
 
 
 @pytest.mark.parametrize("requirement", DIRECT)

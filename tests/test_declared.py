@@ -9,20 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from autograd import grad
+from oracles.wrappers import raises
 
-from acvlib.declared import (
-    Count,
-    Flag,
-    Is,
-    NonNegative,
-    OneOf,
-    Params,
-    Positive,
-    Real,
-    Rng,
-    Whole,
-    declared,
-)
+import acvlib as acv
+from acvlib.declared import Count, Flag, Is, OneOf, Params, Real, Rng, Whole, declared
 from acvlib.folds import Fold, Folds, ModelFolds
 from acvlib.weighting import Weights
 
@@ -38,8 +28,8 @@ class Regression:
     penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.0
     exposure: Annotated[np.ndarray, Real("n", above=0.0)] | None = None
     loss: Annotated[str, OneOf("square", "ranking")] = "square"
-    step: Positive = 1.0
-    ridge: NonNegative = 0.0
+    step: acv.declared.Positive = 1.0
+    ridge: acv.declared.NonNegative = 0.0
     n_steps: Count = 1
     verbose: Flag = False
     link: Annotated[Callable[..., float], Is()] | None = None
@@ -93,16 +83,6 @@ class Mean:
 MODEL = Regression(X, y)
 
 
-def test_arrays_are_floats_of_their_own_and_read_only():
-    table = np.ones((3, 2))
-    model = Regression(table, y, [1, 2])
-    table[0] = 7.0
-    assert model.X.max() == 1.0
-    assert [model.X.dtype, model.y.dtype, model.penalty.dtype] == [float] * 3
-    assert [model.X.flags.writeable, model.y.flags.writeable] == [False] * 2
-    assert isinstance(Regression(X, y, np.float32(2)).penalty, float)
-
-
 WRONG = [
     ({"X": [1, 2, 3]}, r"X of shape \(3,\) must be \(n, p\)"),
     ({"X": [[1, np.nan]]}, r"X must be finite.*nan at \[0, 1\]"),
@@ -147,7 +127,7 @@ def test_what_is_wrong_is_named(call, words):
         call() if callable(call) else Regression(**{"X": X, "y": y} | call)
 
 
-def test_what_is_right_is_taken():
+def test_what_is_right_is_taken_arrays_as_floats_of_their_own_and_infinite_where_they_may():
     weights, fold, folds = Mean().loss([1, 0, 1], [2], Folds([[2]]))
     assert (weights.dtype, fold.tolist(), len(folds)) == (float, [2], 1)
     assert Regression(X, y, exposure=None).exposure is None
@@ -156,6 +136,17 @@ def test_what_is_right_is_taken():
     assert MODEL.objective([1, 2]) == 5.0
     assert MODEL.objective(params=[1, 2], rng=0) == np.random.default_rng(0).random()
     assert grad(MODEL.objective)(np.array([1.0, 2.0])).tolist() == [2.0, 4.0]
+    for edge in (np.inf, -np.inf, np.nan):
+        params = np.array([edge, 1.0])
+        found = Regression(X, y).objective(params)
+        assert np.array_equal(found, params[0] ** 2 + 1.0, equal_nan=True)
+    table = np.ones((3, 2))
+    model = Regression(table, y, [1, 2])
+    table[0] = 7.0
+    assert model.X.max() == 1.0
+    assert [model.X.dtype, model.y.dtype, model.penalty.dtype] == [float] * 3
+    assert [model.X.flags.writeable, model.y.flags.writeable] == [False] * 2
+    assert isinstance(Regression(X, y, np.float32(2)).penalty, float)
 
 
 def test_what_has_names_is_put_in_the_order_of_what_bound_its_size():
@@ -164,8 +155,7 @@ def test_what_has_names_is_put_in_the_order_of_what_bound_its_size():
     model = Regression(frame, named, pd.Series([5.0, 7.0], ["b", "a"]))
     assert model.y.tolist() == [3, 2, 1]
     assert model.penalty.tolist() == [7, 5]
-    with pytest.raises(ValueError, match="the index of y differs"):
-        Regression(frame, pd.Series([1, 2, 3]))
+    raises("the index of y differs", Regression, frame, pd.Series([1, 2, 3]))
 
 
 def test_help_shows_plain_types():
@@ -184,12 +174,4 @@ def bare(x: Whole(1)) -> None: ...  # noqa: E301
 
 @pytest.mark.parametrize("function", [text, nothing, twice, either, bare])
 def test_annotations_that_say_nothing_are_errors_at_once(function):
-    with pytest.raises(TypeError, match=f"{function.__name__}: x is annotated by"):
-        declared(function)
-
-
-def test_what_need_not_be_finite_may_be_infinite_either_way():
-    for edge in (np.inf, -np.inf, np.nan):
-        params = np.array([edge, 1.0])
-        found = Regression(X, y).objective(params)
-        assert np.array_equal(found, params[0] ** 2 + 1.0, equal_nan=True)
+    raises(f"{function.__name__}: x is annotated by", declared, function, error=TypeError)

@@ -14,7 +14,7 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.refit import refit
 from oracles.toy_models import TRAFFIC_PARAMS, Instruments, Ridge, Saddle, Staged, simulate_traffic
-from oracles.wrappers import ByAutograd
+from oracles.wrappers import ByAutograd, raises
 
 import acvlib as acv
 from acvlib import bootstrap, folds, weighting
@@ -46,7 +46,7 @@ def test_others_are_fitted_to_the_optimum_that_scipy_finds_nearby():
     assert slow.standard_errors_between(slow.params, fit.params) <= 2e-6
 
 
-def test_fit_starts_where_it_is_told_or_where_the_rng_says():
+def test_fit_starts_where_it_is_told_or_the_rng_says_and_its_path_descends_to_the_optimum():
     start = np.array([3.0, 0.0, -3.0])
     assert_array_equal(acv.fit_path(RIDGE, start=start)[0], start)
     fits = [acv.fit(TRAFFIC, rng=rng) for rng in (0, np.random.default_rng(0), 1)]
@@ -58,8 +58,13 @@ def test_fit_starts_where_it_is_told_or_where_the_rng_says():
     model = GaussianHMM(np.random.default_rng(2).normal(size=40) + np.repeat([0.0, 3.0], 20), 2)
     ours, theirs = (acv.fit(model, rng=rng).params for rng in (0, np.random.default_rng(0)))
     assert_array_equal(ours, theirs)
-    with pytest.raises(ValueError, match="rng = '0': pass"):
-        acv.fit(model, rng="0")
+    raises("rng = '0': pass", acv.fit, model, rng="0")
+    path = acv.fit_path(TRAFFIC)
+    fit, objectives = acv.fit(TRAFFIC), [TRAFFIC.objective(params, np.ones(800)) for params in path]
+    assert_array_equal(path[0], TRAFFIC.initial_params())
+    assert (np.diff(objectives) <= 1e-9).all()
+    errors = fit.standard_errors_between(np.array(path), fit.params)
+    assert errors[-1] < 0.1 < 1.0 < errors[0]
 
 
 def test_newton_decrement_is_the_distance_to_the_optimum_in_standard_errors():
@@ -75,15 +80,12 @@ def test_newton_decrement_is_the_distance_to_the_optimum_in_standard_errors():
     assert newton_decrement(np.zeros(2), DenseHessian(np.diag([1.0, 0.0]))) == np.inf
 
 
-def test_an_equations_metric_is_the_inverse_of_its_sandwich_covariance():
+def test_an_equations_metric_is_of_its_sandwich_and_some_weight_must_reach_it():
     fit = acv.fit(INSTRUMENTS)
     u, residual = INSTRUMENTS.u, Y - X @ fit.params
     bread = np.linalg.inv(u.T @ X)
     sandwich = bread @ (u.T * residual**2) @ u @ bread.T
     assert_allclose(np.linalg.inv(fit.metric), sandwich, rtol=1e-9)
-
-
-def test_an_equation_is_solved_where_no_weight_reaches_it_and_refused_where_none_does_at_all():
     fit = acv.fit(Staged(INSTRUMENTS.u, X, Y))
     assert_allclose(fit.params[0], np.log(0.005), rtol=1e-6)
     assert not acv.check_result(acv.exact(fit, acv.folds.k_fold(60, 4))).unreliable.any()
@@ -109,15 +111,6 @@ def test_an_objective_far_smaller_than_a_log_density_is_warned_of(kind):
         acv.fit(model)
 
 
-def test_fit_path_descends_from_the_start_towards_the_optimum():
-    path = acv.fit_path(TRAFFIC)
-    fit, objectives = acv.fit(TRAFFIC), [TRAFFIC.objective(params, np.ones(800)) for params in path]
-    assert_array_equal(path[0], TRAFFIC.initial_params())
-    assert (np.diff(objectives) <= 1e-9).all()
-    errors = fit.standard_errors_between(np.array(path), fit.params)
-    assert errors[-1] < 0.1 < 1.0 < errors[0]
-
-
 @pytest.fixture
 def model():
     x = default_rng(0).normal(size=(150, 2))
@@ -125,22 +118,19 @@ def model():
     return GLM(x, y, "poisson", penalty=0.5, site_penalty=0.01)
 
 
-def test_leave_one_out_weights_give_the_jackknife_of_folds(model):
+def test_leave_one_out_weights_give_the_jackknife_of_folds_and_refits_are_brute_force(model):
     fit, folds = acv.fit(model), acv.folds.leave_one_out(150)
     weights = np.array([acv.folds.weights(150, fold) for fold in folds])
     jackknife = acv.infinitesimal_jackknife(fit, folds)
     assert_allclose(bootstrap.jackknife_params(fit, weights), jackknife.params, atol=1e-12)
     exact = acv.exact(fit, folds, tolerance=1e-10)
     assert_allclose(bootstrap.refits(fit, weights, 1e-10), exact.params, atol=1e-9)
-
-
-def test_refits_equal_brute_force(model):
     fit, weights = acv.fit(model), default_rng(0).multinomial(150, np.full(150, 1 / 150), 6)
     for row, params in zip(weights, bootstrap.refits(fit, weights, tolerance=1e-9), strict=True):
         assert_allclose(params, refit(model.objective, fit.params, row, gtol=1e-10), atol=1e-7)
 
 
-def test_a_resample_without_an_optimum_is_nan_and_warned_of():
+def test_a_resample_without_an_optimum_is_nan_and_a_model_without_hessians_refused():
     x = np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
     model = GLM(x, np.array([0.0, 1.0, 0.0, 1.0]))
     weights = np.array([[1.0, 1.0, 1.0, 1.0], [2.0, 0.0, 0.0, 2.0]])
@@ -148,6 +138,10 @@ def test_a_resample_without_an_optimum_is_nan_and_warned_of():
         params = bootstrap.refits(acv.fit(model), weights)
     assert np.isfinite(params[0]).all()
     assert np.isnan(params[1]).all()
+    sequences = list(default_rng(0).normal(size=(6, 25, 1)))
+    fit = acv.fit(HMM(sequences, 2, dense_limit=1), rng=default_rng(0))
+    with pytest.raises(ValueError, match="7 parameters are too many .*jackknife_params, or .*HMM"):
+        bootstrap.refits(fit, np.ones((1, 6)))
 
 
 def test_an_estimating_equation_of_either_sign_is_solved_for_each_resample(rng):
@@ -159,15 +153,17 @@ def test_an_estimating_equation_of_either_sign_is_solved_for_each_resample(rng):
         assert_allclose(bootstrap.refits(acv.fit(model), weights), expected, atol=1e-9)
 
 
-def test_a_model_without_hessians_is_refused():
-    sequences = list(default_rng(0).normal(size=(6, 25, 1)))
-    fit = acv.fit(HMM(sequences, 2, dense_limit=1), rng=default_rng(0))
-    with pytest.raises(ValueError, match="7 parameters are too many .*jackknife_params, or .*HMM"):
-        bootstrap.refits(fit, np.ones((1, 6)))
-
-
 FOLDS = Folds([np.array([0, 4, 5]), np.arange(10, 20), np.array([29])])
 PARAMS = np.array([0.3, 0.1, -0.4])
+MEMBERS = [
+    ("quadratic", Y, "quadratic is 60 entries: acvlib reads True or False"),
+    ("convex", lambda: True, "convex is <lambda>: acvlib reads True or False"),
+    ("default_priors", {"a": 1.0}, "reads a method there .* Rename yours"),
+    ("residual", lambda params: Y, "either an objective .* or a residual .*: rename"),
+    ("derivatives", lambda params: params, "derivatives must be .* function: rename yours"),
+    ("index", pd.Index(["a", "b"]), "index holds 2 names, not 60"),
+    ("sample_weight", "balanced", "sample_weight must be real numbers; got str"),
+]
 
 
 @pytest.mark.parametrize("one_point", [True, False])
@@ -193,7 +189,7 @@ def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model, 
         assert_array_equal(losses[i], model.heldout_loss(point, fold))
 
 
-def test_a_users_class_gets_the_optional_members_that_it_lacks():
+def test_a_users_class_gets_optional_members_and_gammaln_and_names_of_a_glm_mean_nothing_in_it():
     assert derivatives_of(RIDGE).defaults.observed is None
     assert_allclose(kept_share(RIDGE, FOLDS), [19 / 20, 5 / 6, 59 / 60], rtol=1e-15)
     holes = Ridge(X, Y)
@@ -204,48 +200,29 @@ def test_a_users_class_gets_the_optional_members_that_it_lacks():
     scores, tags = [np.zeros((2, 2)), np.zeros((3, 2))], [[0, 1], [0, 1, 1]]
     crf = LinearChainCRF(scores, tags, scheme=hide_labels, sample_weight=[3.0, 1.0])
     assert_allclose(kept_share(crf, Folds([[0], [4]])), [6 / 9, 8 / 9], rtol=1e-15)
-
-
-def test_gammaln_has_a_forward_mode_for_emissions_of_users():
-    """Case hmm_25, a negative binomial of one's own."""
+    # Case hmm_25, a negative binomial of one's own
     derivatives_of(RIDGE)
     assert make_jvp(special.gammaln)(3.0)(2.0)[1] == 2.0 * special.psi(3.0)
-
-
-@pytest.mark.parametrize("name", ["objective", "heldout_loss", "residual"])
-def test_outputs_of_another_shape_are_named(name):
-    kind = Instruments if name == "residual" else Ridge
-    model = type("Mine", (kind,), {name: lambda self, p, _: p[:2]})(*[U, X, Y][kind is Ridge :])
-    with pytest.raises(ValueError, match=rf"{name} returns shape \(2,\), must be \("):
-        acv.exact(acv.fit(model), FOLDS)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("quadratic", Y, "quadratic is 60 entries: acvlib reads True or False"),
-        ("convex", lambda: True, "convex is <lambda>: acvlib reads True or False"),
-        ("default_priors", {"a": 1.0}, "reads a method there .* Rename yours"),
-        ("residual", lambda params: Y, "either an objective .* or a residual .*: rename"),
-        ("derivatives", lambda params: params, "derivatives must be .* function: rename yours"),
-        ("index", pd.Index(["a", "b"]), "index holds 2 names, not 60"),
-        ("sample_weight", "balanced", "sample_weight must be real numbers; got str"),
-    ],
-)
-def test_members_of_a_users_class_that_mean_something_else_are_named(name, value, says):
-    model = type("Mine", (Ridge,), {})(X, Y)
-    setattr(model, name, value)
-    with pytest.raises((TypeError, ValueError), match=says):
-        acv.exact(acv.fit(model), FOLDS)
-
-
-def test_names_of_a_glm_mean_nothing_in_a_users_class():
     model = type("Mine", (Ridge,), {"log_prior": lambda self, params, scale: 0.0})(X, Y)
     model.family = acv.models.FAMILIES["gaussian"]
     folds = acv.folds.k_fold(model, 5, rng=0)
     expected = acv.influence(acv.fit(Ridge(X, Y))).leverage
     assert_array_equal(acv.influence(acv.fit(model)).leverage, expected)
     assert np.isnan(acv.choose([model, model], folds, "exact").table.aic).all()
+
+
+@pytest.mark.parametrize("name", ["objective", "heldout_loss", "residual"])
+def test_outputs_of_another_shape_are_named(name):
+    kind = Instruments if name == "residual" else Ridge
+    model = type("Mine", (kind,), {name: lambda self, p, _: p[:2]})(*[U, X, Y][kind is Ridge :])
+    raises(rf"{name} returns shape \(2,\), must be \(", acv.exact, acv.fit(model), FOLDS)
+
+
+@pytest.mark.parametrize(("name", "value", "says"), MEMBERS)
+def test_members_of_a_users_class_that_mean_something_else_are_named(name, value, says):
+    model = type("Mine", (Ridge,), {})(X, Y)
+    setattr(model, name, value)
+    raises(says, acv.exact, acv.fit(model), FOLDS, error=(TypeError, ValueError))
 
 
 SERIES = simulate_traffic(np.random.default_rng(0), 40, days=9, missing=0.0)
@@ -261,13 +238,10 @@ def test_proposition_3_schemes_agree_when_the_future_or_nothing_is_left_out(star
     assert_allclose(*slopes, rtol=0, atol=1e-12 if start < 40 else 0)
 
 
-def test_a_label_has_at_most_all_of_its_weight_and_is_one():
+def test_a_label_has_at_most_all_of_its_weight_and_a_scheme_returns_three_arrays():
     for weight, label in ((2.0, 0), (-1.0, 0), (1.0, -1)):
         with pytest.raises(ValueError, match="of site 0 is (not from 0 to 1|outside)"):
             weighting.hide_labels(np.array([weight]), np.array([label]), 2)
-
-
-def test_a_scheme_of_the_user_returns_three_arrays():
     ones = np.ones(A.n_sites)
     mine = PoissonTraffic(*SERIES, lambda w, edges: tuple(weighting.drop_latents(w, edges)))
     assert mine.objective(TRAFFIC_PARAMS, ones) == B.objective(TRAFFIC_PARAMS, ones)

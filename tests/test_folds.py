@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import simulate_traffic
+from oracles.wrappers import raises
 from scipy.sparse import coo_array
 from sklearn.model_selection import KFold
 
@@ -55,23 +56,29 @@ BAD = {  # what else is refused is in tests/attack; here is what is said
     "edges are None": (lambda: folds.regions(9, None, 2, 0), "edges, two .* must be real"),
     "edges are a matrix": (lambda: folds.balls(9, coo_array(np.eye(9)), 1), "a site to itself"),
     "a label": (lambda: Folds(TWO, labels="ab")["a"], r"folds\.labels has their names"),
-    **{
-        f"rows {rows}": (
-            lambda rows=rows: Folds(TWO)[rows],
-            "np.flatnonzero.* 2 flags of type bool",
-        )
-        for rows in (None, 1.0, True, [True], [[0], [0, 1]], [0.0], np.ma.array([True, False]))
-    },
     "flags as objects": (lambda: Folds(TWO)[pd.Series([True, False], dtype=object)], "type bool"),
     "below 0": (lambda: Folds([[-1]]), r"holds site -1, outside 0, 1, 2, \.\.\."),
     "labels of others": (lambda: Folds(TWO, labels="abc"), "3 labels of 2 folds"),
 }
+for r in (None, 1.0, True, [True], [[0], [0, 1]], [0.0], np.ma.array([True, False])):
+    BAD[f"rows {r}"] = (lambda r=r: Folds(TWO)[r], "np.flatnonzero.* 2 flags of type bool")
+MAKES = [
+    folds.leave_one_out,
+    lambda model: folds.k_fold(model, 3, 0),
+    lambda model: folds.leave_future_out(model, [5]),
+    lambda model: folds.iid(model, 30, 2, 0),
+    lambda model: folds.contiguous(model, 30, 2, 0),
+    lambda model: folds.leave_group_out(np.repeat([1, 2], 6)),
+    lambda model: folds.leave_group_out(np.repeat([1, 2], 6), rng=0),
+    lambda model: folds.from_splitter(KFold(4), np.zeros(12)),
+    lambda model: folds.regions(model, [(0, 1)], 2, 0),
+    lambda model: folds.balls(model, [(0, 1)], 1),
+]
 
 
 @pytest.mark.parametrize(("bad", "message"), BAD.values(), ids=BAD.keys())
 def test_what_has_two_readings_or_none_is_refused_with_its_fold_and_site(bad, message):
-    with pytest.raises(ValueError, match=message):
-        Folds.of(bad() if callable(bad) else bad, 10, HOLES)
+    raises(message, lambda: Folds.of(bad() if callable(bad) else bad, 10, HOLES))
 
 
 @given(st.data())
@@ -88,13 +95,7 @@ def test_folds_are_accepted_just_when_each_is_a_set_of_observed_sites_short_of_a
     if right:
         assert_array_equal(np.concatenate(Folds.of(arrays, n_sites, observed)), sum(drawn, []))
     else:
-        with pytest.raises(ValueError, match="fold"):
-            Folds.of(arrays, n_sites, observed)
-
-
-def test_a_splitter_is_no_class():
-    with pytest.raises(TypeError, match="what was given is the class KFold"):
-        folds.from_splitter(KFold, np.empty((9, 1)))
+        raises("fold", Folds.of, arrays, n_sites, observed)
 
 
 @settings(max_examples=50)
@@ -119,7 +120,15 @@ def test_picking_selecting_and_weighting_keep_each_fold_together(data):
     assert_array_equal(rows.sum(axis=1), n_sites - moved.sizes)
 
 
-def test_folds_index_and_iterate_as_a_list_of_arrays():
+def test_folds_keep_copies_and_index_and_iterate_as_a_list_of_arrays():
+    omitted = [np.array([0, 1, 2]), np.array([3, 4])]
+    scored = [np.array([0]), np.array([4])]
+    table = np.array([[0, 1], [2, 3]])
+    held = [Folds(omitted, scored), Folds(table), Folds(table, table[:, :1])]
+    before = [([*map(list, f.omitted)], [*map(list, f.scored)]) for f in held]
+    for array in (*omitted, *scored, table):
+        array += 5
+    assert [([*map(list, f.omitted)], [*map(list, f.scored)]) for f in held] == before
     whole = Folds(TWO, [[3], [0, 4]], labels=["b", "a"])
     assert (whole + whole[pd.Series([True, False], ["a", "b"])])[1:].labels.tolist() == ["a", "a"]
     assert Folds(TWO).part(pd.Series([True, False], [1, 0])).labels.tolist() == [1]
@@ -138,17 +147,6 @@ def test_folds_index_and_iterate_as_a_list_of_arrays():
         whole[np.array([[1]])]
 
 
-def test_folds_keep_copies():
-    omitted = [np.array([0, 1, 2]), np.array([3, 4])]
-    scored = [np.array([0]), np.array([4])]
-    table = np.array([[0, 1], [2, 3]])
-    held = [Folds(omitted, scored), Folds(table), Folds(table, table[:, :1])]
-    before = [([*map(list, f.omitted)], [*map(list, f.scored)]) for f in held]
-    for array in (*omitted, *scored, table):
-        array += 5
-    assert [([*map(list, f.omitted)], [*map(list, f.scored)]) for f in held] == before
-
-
 @dataclass
 class Steps:
     n_sites: int = 12
@@ -156,30 +154,14 @@ class Steps:
     observed: Any = None
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        folds.leave_one_out,
-        lambda model: folds.k_fold(model, 3, 0),
-        lambda model: folds.leave_future_out(model, [5]),
-        lambda model: folds.iid(model, 30, 2, 0),
-        lambda model: folds.contiguous(model, 30, 2, 0),
-        lambda model: folds.leave_group_out(np.repeat([1, 2], 6)),
-        lambda model: folds.leave_group_out(np.repeat([1, 2], 6), rng=0),
-        lambda model: folds.from_splitter(KFold(4), np.zeros(12)),
-        lambda model: folds.regions(model, [(0, 1)], 2, 0),
-        lambda model: folds.balls(model, [(0, 1)], 1),
-    ],
-)
+@pytest.mark.parametrize("make", MAKES)
 def test_folds_know_for_how_many_sites_of_what_kind_they_were_made(make):
     made = make(Steps(sites="sequences"))
     assert Folds.of(made, 12) is made
-    with pytest.raises(ValueError, match="for 12 sites, the model has 2,744.*n_sites=2744"):
-        Folds.of(made[:1], 2744)
+    raises("for 12 sites, the model has 2,744.*n_sites=2744", Folds.of, made[:1], 2744)
     assert Folds.of(make(12), Steps()) is not None  # numbers have no kind
     if made.sites:
-        with pytest.raises(ValueError, match="out sequences, and the model steps: make them of"):
-            Folds.of(made, Steps())
+        raises("out sequences, and the model steps: make them of", Folds.of, made, Steps())
 
 
 RNG = np.random.default_rng(5)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.wrappers import raises
 from scipy.sparse.csgraph import connected_components
 from sklearn import model_selection as splitters
 from sklearn.linear_model import Ridge
@@ -67,6 +68,7 @@ def test_a_splitter_over_missing_sites_leaves_them_out_of_every_fold():
         assert_array_equal(scored, test[observed[test]])
     pairs = folds.from_splitter(splitters.LeavePOut(2), X[:7], observed=observed[:7])
     assert len(pairs) == 20  # not (0, 5)
+    raises("what was given is the class KFold", folds.from_splitter, KFold, X, error=TypeError)
 
 
 ROWS = np.arange(N)
@@ -83,8 +85,7 @@ BAD_SPLITS = {
 
 @pytest.mark.parametrize(("cv", "message"), BAD_SPLITS.values(), ids=BAD_SPLITS.keys())
 def test_splits_that_cannot_be_read_in_one_way_are_refused(cv, message):
-    with pytest.raises(ValueError, match=message):
-        Folds.of(folds.from_splitter(cv, X), N)
+    raises(message, lambda: Folds.of(folds.from_splitter(cv, X), N))
 
 
 @st.composite
@@ -182,8 +183,7 @@ REFUSED = [  # tests/attack has labels that are none, and tests/test_folds.py lo
 
 @pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_folds_that_are_none_are_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    raises(message, call)
 
 
 @given(series(), st.integers(1, 90), st.integers(0, 99))
@@ -196,17 +196,14 @@ def test_contiguous_blocks_are_the_observed_part_of_a_window(case, percent, seed
         assert len(fold)
 
 
-@pytest.mark.parametrize("percent", [1, 29, 57, 99])  # .29 * 100 is less than 29
-def test_the_percentage_asked_for_is_left_out(percent):
-    assert folds.iid(100, percent, 1, 0).sizes == [percent]
-    assert folds.contiguous(100, percent, 1, 0).sizes == [percent + 1]
-
-
-def test_contiguous_blocks_start_uniformly_and_reach_both_ends():
+def test_contiguous_blocks_start_uniformly_reach_both_ends_and_are_of_the_percentage_asked_for():
     starts = np.array([fold[0] for fold in folds.contiguous(20, 10, 4000, RNG)])
     counts = np.bincount(starts, minlength=18)
     assert len(counts) == 18
     assert abs(counts - 4000 / 18).max() < 5 * np.sqrt(4000 / 18)
+    for percent in (1, 29, 57, 99):  # .29 * 100 is less than 29
+        assert folds.iid(100, percent, 1, 0).sizes == [percent]
+        assert folds.contiguous(100, percent, 1, 0).sizes == [percent + 1]
 
 
 # maps
@@ -239,8 +236,7 @@ def test_balls_and_regions_of_any_graph_are_sound(data):
         step[a, b] = step[b, a] = 1
     near = np.linalg.matrix_power(step, radius) > 0
     if near.all(axis=1).any():
-        with pytest.raises(ValueError, match=f"all {n} sites lie that close"):
-            folds.balls(n, edges, radius)
+        raises(f"all {n} sites lie that close", folds.balls, n, edges, radius)
     else:
         balls = folds.balls(n, edges, radius, centres_alone=True)
         assert all(map(np.array_equal, balls, map(np.flatnonzero, near)))

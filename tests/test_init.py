@@ -14,6 +14,7 @@ import pytest
 import shapely
 from check_release import faults
 from hmmlearn.hmm import GaussianHMM
+from oracles.wrappers import raises
 from places import ROOT
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn_crfsuite import CRF
@@ -37,12 +38,9 @@ except ImportError:
 """
 
 
-def test_version_is_the_one_that_is_cited():
+def test_the_version_is_the_one_that_is_cited_and_a_release_names_one_everywhere():
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1]
     assert acv.__version__ == cited
-
-
-def test_a_release_names_one_version_everywhere():
     changelog, citation = "## 1.2.3 (2026-11-26)\n", "version: 1.2.3\ndate-released: 2026-11-26\n"
     assert faults("1.2.3", changelog, citation, {}, ["v1.2.3"]) == []
     assert faults("1.2.3", changelog, citation, {}, []) == []
@@ -51,60 +49,37 @@ def test_a_release_names_one_version_everywhere():
     assert len(faults("1.2.3", "## 1.2.3 (unreleased)", "version: 1.2.3", {"version": 1}, [])) == 3
 
 
-def test_dir_shows_all_public_names_and_no_others():
+def test_dir_shows_all_public_names_and_no_others_and_the_docstring_what_there_is():
     assert dir(acv) == sorted([*acv.__all__, "__version__"])
     assert {"models", "plots", "treecv", "approx_tune", "from_crfsuite"} <= set(dir(acv))
     with pytest.raises(AttributeError, match="'acvlib' has no attribute 'newton'"):
         _ = acv.newton
-
-
-@pytest.fixture(scope="module")
-def shown():
-    """What help(acv) shows below the docstring, by a plain terminal."""
-    text = pydoc.render_doc(acv, renderer=pydoc.plaintext)
-    return text.replace(acv.__doc__.strip(), "").partition("PACKAGE CONTENTS")[2]
-
-
-@pytest.mark.parametrize("name", acv.__all__)
-def test_help_shows_every_public_name(shown, name):
-    assert re.search(rf"\b{name}\b", shown)
-
-
-def test_the_docstring_names_what_there_is():
     for line in re.findall(r"^(\w[\w*, ]{19}) \w", acv.__doc__, re.M):
         for name in line.replace(",", "").split():
             known = [*acv.__all__, *acv._LAZY_MODULES, *acv._LAZY_NAMES]  # without extras, too
             assert any(re.fullmatch(name.replace("*", ".*"), each) for each in known)
 
 
-def test_without_extras_help_and_star_leave_out_what_needs_them():
+def test_help_shows_every_public_name():
+    """What help(acv) shows below the docstring, by a plain terminal."""
+    text = pydoc.render_doc(acv, renderer=pydoc.plaintext)
+    shown = text.replace(acv.__doc__.strip(), "").partition("PACKAGE CONTENTS")[2]
+    for name in acv.__all__:
+        assert re.search(rf"\b{name}\b", shown), name
+
+
+def test_a_module_is_returned_or_names_its_extra_and_without_it_help_and_star_leave_it_out():
+    assert require("json.decoder", extra="tables") is sys.modules["json.decoder"]
+    message = r"needs no_such_package: pip install 'acvlib\[tables\]'"
+    for name in ("no_such_package", "no_such_package.part"):
+        raises(message, require, name, error=ImportError, extra="tables")
+    with pytest.raises(ModuleNotFoundError, match="json.no_such_part"):
+        require("json.no_such_part", extra="tables")
     said = subprocess.check_output([sys.executable, "-c", WITHOUT], cwd=ROOT, text=True)
     assert said.strip() == "refused"
 
 
-def test_a_module_is_returned_or_its_package_names_its_extra():
-    assert require("json.decoder", extra="tables") is sys.modules["json.decoder"]
-    message = r"needs no_such_package: pip install 'acvlib\[tables\]'"
-    for name in ("no_such_package", "no_such_package.part"):
-        with pytest.raises(ImportError, match=message):
-            require(name, extra="tables")
-    with pytest.raises(ModuleNotFoundError, match="json.no_such_part"):
-        require("json.no_such_part", extra="tables")
-
-
 README = (ROOT / "README.md").read_text("utf-8")
-
-
-def test_example_runs_prints_the_table_and_starts_the_book(capsys):
-    code = re.search(r"```python\n(.*?)```", README, re.S)[1]
-    assert len(code.splitlines()) <= 12
-    names = {}
-    exec(code, names)
-    shown = re.search(r"```\n( +loss.*?)```", README, re.S)[1]
-    without_seconds = [line.split()[:-1] for line in shown.splitlines()]
-    assert [line.split()[:-1] for line in capsys.readouterr().out.splitlines()] == without_seconds
-    assert names["table"]["theta_error"].is_monotonic_increasing
-    assert f"```python\n{code}```" in (ROOT / "book/index.md").read_text("utf-8")
 
 
 TABLES = [line for line in README.splitlines() if line.startswith("| ")]
@@ -180,11 +155,20 @@ def test_calls_of_the_tables_run_as_printed(call, tmp_path, monkeypatch):
         assert "±" in repr(result) or hasattr(result, "estimator") or "cv_result" in result
 
 
-def test_the_tables_name_what_there_is_and_all_their_calls_are_run():
+def test_the_readmes_tables_name_what_there_is_and_its_example_prints_the_table(capsys):
     assert set(map(door, CALLS)) == set(BROUGHT)
     names = re.findall(r"`(?:acv\.)?([a-z]\w+)`", "\n".join(TABLES))
     assert "newton_step" in names
     assert set(names) - {"n_sites"} <= set(acv.__all__)
+    code = re.search(r"```python\n(.*?)```", README, re.S)[1]
+    assert len(code.splitlines()) <= 12
+    names = {}
+    exec(code, names)
+    shown = re.search(r"```\n( +loss.*?)```", README, re.S)[1]
+    without_seconds = [line.split()[:-1] for line in shown.splitlines()]
+    assert [line.split()[:-1] for line in capsys.readouterr().out.splitlines()] == without_seconds
+    assert names["table"]["theta_error"].is_monotonic_increasing
+    assert f"```python\n{code}```" in (ROOT / "book/index.md").read_text("utf-8")
 
 
 RNG = np.random.default_rng(0)
@@ -264,15 +248,12 @@ def test_it_is_one_line_of_words_and_numbers(held):
     assert re.match(type(held).__name__ + r"\(|\w+\(", shown)
 
 
-def test_a_result_names_the_folds_that_its_method_marks():
+def test_results_name_the_folds_that_are_marked_and_models_what_differs_from_defaults():
     marked = replace(STEP, indefinite=np.arange(5) == 3)
     assert ", 1 unreliable: [3], " in repr(marked)
     converged = np.zeros(5, bool)
     marked = replace(STEP, diagnostics={"converged": converged})
     assert ", 5 unreliable: 5 entries, " in repr(marked)
-
-
-def test_models_show_what_differs_from_their_defaults():
     assert repr(GLM) == "GLM(n_sites=60, family=logistic, penalty=1)"
     assert repr(HELD["HMM of sequences"]) == (
         "HMM(n_sites=2, n_states=3, emission=Gaussian(), sites='sequences', concentration=2, "

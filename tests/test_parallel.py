@@ -32,7 +32,7 @@ def test_every_backend_of_joblib_computes(backend):
     assert done == [divmod(i, 3) for i in range(4)]
 
 
-def test_a_pool_that_ctrl_c_stopped_midway_serves_nobody_again():
+def test_ctrl_c_waits_for_nothing_that_has_not_begun_and_its_pool_serves_nobody_again():
     with joblib.parallel_config("threading", n_jobs=2):
         backend, _ = get_active_backend()
         backend._pool = ThreadPool(2)
@@ -40,9 +40,6 @@ def test_a_pool_that_ctrl_c_stopped_midway_serves_nobody_again():
         done = parallel.threads()(joblib.delayed(divmod)(i, 3) for i in range(5))
         assert done == [divmod(i, 3) for i in range(5)]
         backend._pool.terminate()
-
-
-def test_ctrl_c_does_not_wait_for_pieces_that_have_not_begun():
     begun = []
 
     def work(i):
@@ -56,7 +53,7 @@ def test_ctrl_c_does_not_wait_for_pieces_that_have_not_begun():
     assert len(begun) < 100
 
 
-def test_one_thread_is_counted_under_a_lock():
+def test_one_thread_is_counted_under_a_lock_and_little_work_is_not_shared_by_blas_threads():
     """64 threads that come and go: the library is never set free while anyone is inside."""
     n_threads, wrong = [4], []
 
@@ -74,9 +71,6 @@ def test_one_thread_is_counted_under_a_lock():
     parallel.in_threads(work, range(500), n_threads=64)
     assert not wrong
     assert n_threads == [4]
-
-
-def test_little_work_is_not_shared_by_blas_threads_and_much_is():
     with threadpool_limits(2, "blas"):
         assert blas_threads() == {2}
         with parallel.blas_for(1.0):
@@ -120,12 +114,6 @@ def on_workers(function, n_workers=2, **settings):
         return function()
 
 
-def table(n=600):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 4))
-    return Examples(X, X @ [1.0, 2.0, 0.0, -1.0] + rng.normal(size=n))
-
-
 @pytest.fixture(scope="module")
 def problem():
     rng = np.random.default_rng(0)
@@ -137,7 +125,9 @@ def problem():
 @pytest.mark.filterwarnings("default")  # of ports and loops, as a cluster starts and ends
 def test_workers_give_the_local_answer(problem):
     fit, folds = problem
-    data = table()
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    data = Examples(X, X @ [1.0, 2.0, 0.0, -1.0] + rng.normal(size=600))
     calls = [(treecv, LEARNER, "randomized"), (kfold, LEARNER, "fixed")]
     calls.append((treecv, Python(), "fixed"))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from oracles.wrappers import raises
 from sklearn.linear_model import Ridge
 
 import acvlib as acv
@@ -19,12 +20,8 @@ X = RNG.standard_normal((40, 3))
 VALUES = X[:, 0] + RNG.standard_normal(40)
 FOLDS = acv.folds.k_fold(12, 4)
 FAR = -40.0
-pytestmark = [
-    pytest.mark.filterwarnings(
-        "ignore:(choose|approx_tune|from_scratch):acvlib.trials.UnconvergedFit"
-    ),
-    pytest.mark.filterwarnings("ignore:one start alone:acvlib.fit.UnrepeatedOptimum"),
-]
+LOST = "ignore:(choose|approx_tune|from_scratch):acvlib.trials.UnconvergedFit"
+pytestmark = pytest.mark.filterwarnings(LOST, "ignore:one start alone:acvlib.fit.UnrepeatedOptimum")
 REASONS = {
     "singular": "LinAlgError: Singular matrix",
     "overflow": "OverflowError: math range error",
@@ -158,18 +155,14 @@ def test_the_others_go_on_as_without_it(door, kind):
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_where_all_fail_the_error_names_each_reason(door):
+def test_where_all_fail_the_error_names_each_reason_and_mistakes_are_raised(door):
     kinds = ["nan"] * 3 if door is restarts else ["singular", "nan", "ray"]
     with pytest.raises(AllFailed, match="can be evaluated") as caught:
         door(kinds)
     assert all(re.search(REASONS[kind], str(caught.value)) for kind in kinds)
     assert all(str(n) in str(caught.value) for n in range(3))
-
-
-@pytest.mark.parametrize("door", [choose, restarts, folds_from_scratch, None])
-def test_mistakes_are_raised(door):
-    with pytest.raises(TypeError, match="a mistake in the model"):
-        door(["", "mistake", ""]) if door else tune("mistake", 8.0)
+    if door is not approx_tune:
+        raises("a mistake in the model", door, ["", "mistake", ""], error=TypeError)
 
 
 @pytest.mark.parametrize("kind", REASONS)
@@ -242,8 +235,8 @@ def test_tune_steps_back(kind):
 
 def test_tune_needs_a_start_and_ends_at_the_edge_of_what_can_be_evaluated():
     for kind, reason in REASONS.items():
-        with pytest.raises(AllFailed, match=f"its start, alpha .9.*elsewhere.*{reason}"):
-            tune(kind, 10.0)
+        raises(f"its start, alpha .9.*elsewhere.*{reason}", tune, kind, 10.0, error=AllFailed)
+    raises("a mistake in the model", tune, "mistake", 8.0, error=TypeError)
     whole = tune()
     border = 2.0 * whole.alpha[0]
     found = tune("singular", border)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from oracles.enumerate import log_partition_and_moments, path_scores, paths
+from oracles.wrappers import raises
 
 from acvlib.inference import chain, graph, smoothing
 
@@ -81,16 +82,13 @@ def test_a_third_derivative_raises_and_is_not_zero(part):
         grad(grad(grad(functions[part])))(1.0)
 
 
-def test_min_fill_adds_nothing_to_a_graph_without_long_cycles():
+def test_the_order_adds_nothing_to_a_graph_without_long_cycles_is_kept_and_cannot_be_changed():
     path = [[i, i + 1] for i in range(9)]
     assert graph.eliminate(10, path, 2).width == 1
     assert graph.eliminate(10, [*path, [9, 0]], 2).width == 2
     assert graph.eliminate(5, [[i, j] for i in range(5) for j in range(i)], 2).width == 4
     assert graph.eliminate(7, [[0, 1], [3, 4]], 2).width == 1
     assert graph.eliminate(3, [], 2).width == 0
-
-
-def test_the_order_is_kept_and_cannot_be_changed():
     order = graph.eliminate(3, [[0, 1], [1, 2]], 2)
     assert graph.eliminate(3, np.array([[0, 1], [1, 2]]), 2) is order
     with pytest.raises(ValueError, match="read-only"):
@@ -166,8 +164,7 @@ SHAPES += [((0, 2), (0, 2, 2)), ((3, 0), (2, 0, 0)), ((1, 2), (1, 2, 2))]
 def test_shapes_that_do_not_belong_together_are_refused(node, edge):
     """A kernel would read past the arrays, and return a number."""
     for function in (chain.log_partition, chain.marginals):
-        with pytest.raises(ValueError, match=r"\(T, K\)"):
-            function(np.zeros(node), np.zeros(edge))
+        raises(r"\(T, K\)", function, np.zeros(node), np.zeros(edge))
 
 
 LENGTHS = (4, 1, 6)

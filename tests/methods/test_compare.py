@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from ladder_cases import FOLDS, X, Y
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.wrappers import raises
 
 import acvlib as acv
 from acvlib import compare
@@ -48,35 +49,19 @@ def test_methods_are_compared_by_loss_and_parameter_errors(fits):
     assert acv.compare_methods(best, again)["theta_error_max"].tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "others",
-    [
-        FOLDS[:2],
-        FOLDS[::-1],
-        acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])]),
-        acv.Folds(list(FOLDS), [FOLDS[0], FOLDS[1][:4], FOLDS[2]]),
-    ],
-)
+MOVED = acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])])
+FEWER = acv.Folds(list(FOLDS), [FOLDS[0], FOLDS[1][:4], FOLDS[2]])
+
+
+@pytest.mark.parametrize("others", [FOLDS[:2], FOLDS[::-1], MOVED, FEWER])
 def test_results_on_different_folds_are_not_compared(others, fits):
     ours, theirs = (acv.no_adjustment(fits["ridge"], folds) for folds in (FOLDS, others))
     message = r"were run on different folds .*\): run both on the same Folds"
-    with pytest.raises(ValueError, match=f"no_adjustment and no_adjustment {message}"):
-        acv.compare_methods(ours, theirs)
-    with pytest.raises(ValueError, match=f"a and b {message}"):
-        acv.compare_models({"a": ours, "b": theirs})
+    raises(f"no_adjustment and no_adjustment {message}", acv.compare_methods, ours, theirs)
+    raises(f"a and b {message}", acv.compare_models, {"a": ours, "b": theirs})
 
 
-def test_methods_on_different_models_are_not_compared():
-    """Two models of equal size: distances between their parameters would mean nothing."""
-    ours, theirs = exact(FOLDS), exact(FOLDS, 3, 2.0)
-    assert ours.params.shape == theirs.params.shape
-    with pytest.raises(ValueError, match=r"start from different fits .*compare_models\({name"):
-        acv.compare_methods(ours, theirs)
-    with pytest.raises(ValueError, match="4 parameters.*against 3"):
-        acv.compare_methods(ours, exact(FOLDS, 2))
-
-
-def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
+def test_losses_are_in_data_order_with_nan_where_never_scored_and_errors_over_sites_or_folds():
     folds = acv.Folds([[7, 3], [40, 3, 12]])
     result = exact(folds, 3, 1e-8)
     expected = np.full((2, 60), np.nan)
@@ -88,9 +73,6 @@ def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
     assert_allclose(result.fold_totals, np.nansum(expected, 1), rtol=1e-5)
     assert_allclose(result.fold_losses, np.nanmean(expected, 1), rtol=1e-5)
     assert_allclose(result.loss, np.nanmean(expected), rtol=1e-5)
-
-
-def test_errors_are_over_sites_or_folds_and_say_so():
     single = exact(acv.folds.leave_one_out(60))
     assert_allclose(single.se, single.pointwise.std(ddof=1) / np.sqrt(60), rtol=1e-13)
     assert single.se_over == "sites"
@@ -105,7 +87,7 @@ def test_errors_are_over_sites_or_folds_and_say_so():
     assert np.isnan(exact(OVERLAPPING[:1]).se)
 
 
-def test_models_are_ranked_as_their_refits_predict():
+def test_models_are_ranked_as_their_refits_predict_with_errors_over_sites_or_folds():
     table = acv.compare_models(results_of(acv.folds.leave_one_out(60)))
     losses = {d: np.concatenate([without([site], d) for site in range(60)]) for d in (3, 2, 1)}
     expected = {f"{d} columns": -each for d, each in losses.items()}
@@ -121,6 +103,17 @@ def test_models_are_ranked_as_their_refits_predict():
         assert_allclose(row["dse_paired"], gap.std(ddof=1) * np.sqrt(60), rtol=1e-6, atol=1e-9)
     assert set(table["se_over"]) == {"sites"}
     assert "weight" not in table
+    results = results_of(acv.folds.k_fold(60, 6))
+    table = acv.compare_models(results)
+    best, worst = table.index[0], table.index[-1]
+    gap = results[worst].fold_totals - results[best].fold_totals
+    assert_allclose(table.loc[worst, "dse_paired"], gap.std(ddof=1) * np.sqrt(6), rtol=1e-12)
+    assert set(table["se_over"]) == {"6 folds"}
+    results = results_of(OVERLAPPING)  # a site scored twice counts once
+    table = acv.compare_models(results)
+    for name, result in results.items():
+        assert_allclose(table.loc[name, "elpd"], -np.nansum(result.pointwise), rtol=1e-12)
+    assert table["se_over"].str.contains("overlap").all()
 
 
 def test_p_counts_the_parameters_of_a_linear_model(rng):
@@ -166,33 +159,21 @@ def test_the_unit_of_weights_moves_no_error_and_sites_not_scored_add_none(rng, f
     assert few.dse.max() < tables[1].dse.max()
 
 
-def test_models_on_folds_of_several_sites_have_errors_over_folds():
-    results = results_of(acv.folds.k_fold(60, 6))
-    table = acv.compare_models(results)
-    best, worst = table.index[0], table.index[-1]
-    gap = results[worst].fold_totals - results[best].fold_totals
-    assert_allclose(table.loc[worst, "dse_paired"], gap.std(ddof=1) * np.sqrt(6), rtol=1e-12)
-    assert set(table["se_over"]) == {"6 folds"}
-    results = results_of(OVERLAPPING)  # a site scored twice counts once
-    table = acv.compare_models(results)
-    for name, result in results.items():
-        assert_allclose(table.loc[name, "elpd"], -np.nansum(result.pointwise), rtol=1e-12)
-    assert table["se_over"].str.contains("overlap").all()
-
-
-def test_models_of_different_data_or_without_finite_losses_are_refused():
+def test_what_cannot_be_compared_is_refused():
     ours = exact(FOLDS)
     shorter = GLM(X[:59], Y[:59], "gaussian", penalty=0.1)
     theirs = acv.exact(acv.fit(shorter), [fold[fold < 59] for fold in FOLDS])
-    with pytest.raises(ValueError, match="of 60 sites, and .* of 59"):
-        acv.compare_models({"a": ours, "b": theirs})
+    raises("of 60 sites, and .* of 59", acv.compare_models, {"a": ours, "b": theirs})
     broken = replace(ours, losses=[np.full(len(fold), np.inf) for fold in FOLDS])
     message = r"b: 14 of 60 sites .* not finite \(site 0 the first: inf\)"
-    with pytest.raises(ValueError, match=message):
-        acv.compare_models({"a": ours, "b": broken})
+    raises(message, acv.compare_models, {"a": ours, "b": broken})
     for nothing in ({}, [ours], {"a": ours.pointwise}):
-        with pytest.raises(ValueError, match="one result a model"):
-            acv.compare_models(nothing)
+        raises("one result a model", acv.compare_models, nothing)
     short = replace(ours, losses=[losses[:1] for losses in ours.losses])
     with pytest.raises(ValueError, match="1 losses of the 10 sites that fold 1 scores"):
         short.loss  # noqa: B018
+    # Two models of equal size: distances between their parameters would mean nothing
+    theirs = exact(FOLDS, 3, 2.0)
+    assert ours.params.shape == theirs.params.shape
+    raises(r"start from different fits .*compare_models\({name", acv.compare_methods, ours, theirs)
+    raises("4 parameters.*against 3", acv.compare_methods, ours, exact(FOLDS, 2))

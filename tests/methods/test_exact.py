@@ -31,14 +31,10 @@ def test_fit_and_exact_do_not_depend_on_the_units_of_the_parameters(kind, unit):
         assert expected.standard_errors_between(params * unit, refitted) < 1e-6
 
 
-def separable():
+def test_exact_follows_a_fold_that_needs_many_steps_and_warns_once_where_there_is_no_end():
     """Only site 0 keeps two classes from being separable: without it the optimum is far off."""
     x = np.concatenate([[-3.0], np.linspace(0.5, 2.0, 40)])[:, None]
-    return Logistic(x, np.ones(41), penalty=1e-4)
-
-
-def test_exact_follows_a_fold_that_needs_many_steps():
-    model = separable()
+    model = Logistic(x, np.ones(41), penalty=1e-4)
     fit = acv.fit(model)
     result = acv.exact(fit, [np.array([0]), np.array([5])])
     refitted = refit(model.objective, np.array([15.0]), left_out(model, [0]), gtol=1e-12)
@@ -48,11 +44,7 @@ def test_exact_follows_a_fold_that_needs_many_steps():
     assert fit.standard_errors_between(result.params[0], refitted) < 1e-5
     baseline = acv.infinitesimal_jackknife(fit, result.folds)
     assert fit.standard_errors_between(baseline.params[0], refitted) > 1.0
-
-
-def test_exact_warns_once_of_folds_that_do_not_converge():
-    """Without its first site, this model has no minimum: F falls for ever as theta grows."""
-    model = separable()
+    # Without its first site, this model has no minimum: F falls for ever as theta grows
     model.penalty = 0.0
     fit = acv.fit(model)
     message = "exact: 2 of 3 folds did not converge; largest decrement"
@@ -85,17 +77,12 @@ EFFECTS = np.column_stack([np.ones(48), ROWS, np.eye(4)[GROUPS]])
 SIGNS = np.sign(np.sin(5.0 * ROWS) + np.array([2.0, -1.0, 1.0, -2.0])[GROUPS] / 2)
 
 
-def effects(door, ridge):
-    if door == "GLM":
-        return GLM(EFFECTS[:, 1:], SIGNS > 0, penalty=ridge)
-    return Logistic(EFFECTS, SIGNS, penalty=ridge)
-
-
 @pytest.mark.parametrize("ridge", [1e-2, 1e-5, 1e-8])
 @pytest.mark.parametrize("door", ["GLM", "one's own"])
 def test_a_parameter_that_a_fold_alone_informs_goes_back_to_its_prior(door, ridge):
     """Of the fold's group F bends by the ridge alone: by the full fit's Hessian all is settled."""
-    fit = acv.fit(effects(door, ridge))
+    by_glm = GLM(EFFECTS[:, 1:], SIGNS > 0, penalty=ridge)
+    fit = acv.fit(by_glm if door == "GLM" else Logistic(EFFECTS, SIGNS, penalty=ridge))
     folds = acv.folds.leave_group_out(GROUPS)
     exact = acv.exact(fit, folds)
     effect = exact.params[np.arange(4), 2 + np.arange(4)]
@@ -142,14 +129,12 @@ def poisson_losses(params, column):
 
 CHANNELS = [np.random.default_rng(n).poisson(4.0, (20, 2)) * 1.0 for n in range(3)]
 CHANNELS[0][:, 1] = CHANNELS[2][:, 1] = np.nan
+ZEROS = HiddenMRF([0, 1, 0, 200, 220, 190, 250], np.empty((0, 2), int), 0.5)
 ALONE = {
     "a column of a fold": (dummies(GROUPS == 1), acv.folds.leave_group_out(GROUPS)),
     "a column of a row": (dummies(np.arange(48) == 1), acv.Folds([[0], [1], [5]])),
     "a channel of a sequence": (PoissonHMM(CHANNELS, 1, (1.0, 0.0)), acv.Folds([[0], [1], [2]])),
-    "a state of zeros": (
-        HiddenMRF([0, 1, 0, 200, 220, 190, 250], np.empty((0, 2), int), 0.5),
-        acv.Folds([[0], [1], [4]]),
-    ),
+    "a state of zeros": (ZEROS, acv.Folds([[0], [1], [4]])),
 }
 
 

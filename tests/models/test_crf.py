@@ -8,6 +8,7 @@ from autograd.scipy.special import logsumexp
 from numpy.testing import assert_allclose
 from oracles.enumerate import paths
 from oracles.refit import refit
+from oracles.wrappers import raises
 
 import acvlib as acv
 from acvlib.adapters.crfsuite import FeatureCRF
@@ -152,12 +153,6 @@ def test_heldout_loss_by_enumeration(kind, scheme):
     assert model.derivatives.heldout(params, scored)[0] == pytest.approx(losses[1:2])
 
 
-def test_check_model_needs_labels_that_are_all_known(rng):
-    model = chains(hide_labels)
-    with pytest.raises(ValueError, match="at weights 1"):
-        acv.check_model(model, rng.normal(size=model.n_params), rng)
-
-
 def test_sums_side_by_side_are_those_of_single_sentences(rng):
     """More sentences than stand side by side, one long."""
     lengths = (700, *[2] * 150, 1, 3, 2)
@@ -194,8 +189,7 @@ def test_exact_is_delete_and_refit(scheme):
         weights = acv.folds.weights(model.n_sites, fold)
         refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
         assert params == pytest.approx(refitted, abs=1e-5)
-    with pytest.raises(ValueError, match="nothing is left to fit"):
-        acv.exact(fit, [np.arange(model.n_sites)])
+    raises("nothing is left to fit", acv.exact, fit, [np.arange(model.n_sites)])
 
 
 @by_kind
@@ -236,7 +230,7 @@ def test_params_that_stray_are_summed_exactly(scheme):
     assert model.marginals(points[1])[1].sum(axis=1) == pytest.approx(1.0)
 
 
-def test_a_hidden_label_that_the_others_exclude_has_an_infinite_loss():
+def test_hidden_labels_that_others_exclude_lose_infinity_and_check_model_needs_all(rng):
     """Without a warning: those of the tests are errors."""
     model = crf(hide_labels)
     far = np.zeros(D)
@@ -245,6 +239,8 @@ def test_a_hidden_label_that_the_others_exclude_has_an_infinite_loss():
     losses = [fold[0] for fold in model.derivatives.heldout(far, folds)]
     assert losses[0] == np.inf
     assert losses[1] > 0
+    model = chains(hide_labels)
+    raises("at weights 1", acv.check_model, model, rng.normal(size=model.n_params), rng)
 
 
 @pytest.mark.parametrize("seed", [40, 43, 50, 51, 59])
@@ -256,8 +252,7 @@ def test_folds_that_curve_down_without_their_labels_are_refitted_to_a_minimum(se
     scores = [4.0 * rng.normal(size=(t, K)) for t in lengths]
     model = LinearChainCRF(scores, tags, 0.01, hide_labels)
     fit = acv.fit(model)
-    with pytest.raises(ValueError, match="nothing is left to fit"):
-        acv.exact(fit, [np.arange(model.n_sites)])
+    raises("nothing is left to fit", acv.exact, fit, [np.arange(model.n_sites)])
     folds = acv.folds.iid(model.n_sites, 30, 4, rng)
     result = acv.exact(fit, folds)
     assert result.diagnostics["converged"].all()

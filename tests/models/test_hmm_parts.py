@@ -1,8 +1,9 @@
-"""Emissions of an HMM, its fixed probabilities and flat priors, and what it says of frames.
+"""Emissions of an HMM, its EM, fixed probabilities and flat priors, and what it says of frames.
 
 Densities against scipy, predictions by enumeration.
 """
 
+import weakref
 from functools import partial
 
 import numpy as np
@@ -10,32 +11,18 @@ import pytest
 from numpy.testing import assert_allclose
 from oracles.enumerate import path_scores, paths
 from oracles.toy_models import Laplace
+from oracles.wrappers import raises
 from scipy.special import logsumexp
 from scipy.stats import bernoulli, norm, poisson
-from test_hmm import (
-    FREE,
-    LENGTHS,
-    choices,
-    continuous,
-    counts,
-    levels,
-    sequences,
-    with_holes,
-)
+from test_hmm import FREE, choices, continuous, counts, levels, sequences, with_holes
 
 import acvlib as acv
-from acvlib.models import (
-    GLMHMM,
-    HMM,
-    AutoRegressiveHMM,
-    GaussianHMM,
-    NeuralHMM,
-    NoFiniteOptimum,
-    PoissonHMM,
-)
+from acvlib.models import GLMHMM, HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
 from acvlib.models.hmm import em, emissions
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
-from acvlib.trials import UnconvergedFit
+from acvlib.trials import NoFiniteOptimum, UnconvergedFit
+
+raises_no_fit = partial(raises, error=NoFiniteOptimum)
 
 
 def drawn(model, rng):
@@ -67,21 +54,6 @@ def test_densities_are_those_of_scipy_and_of_equations_17_and_18(rng):
     assert_allclose(densities[3, 1], norm.logpdf(x[0][4], mean, named.sd).sum(), rtol=1e-12)
 
 
-def test_a_frame_without_inputs_is_missing():
-    y, inputs = choices(np.random.default_rng(12), "bernoulli")
-    inputs[0][3, 1] = np.nan
-    model = GLMHMM(y, inputs, 2, sites="steps")
-    assert np.flatnonzero(~model.observed).tolist() == [3, LENGTHS[0] + 2]
-
-
-def test_shared_parameters_need_an_m_step_of_their_own():
-    class Shared(Laplace):
-        n_shared = 1
-
-    with pytest.raises(NotImplementedError, match="Shared shares parameters"):
-        Shared().maximise(np.zeros((2, 3)), None)
-
-
 def test_a_flat_prior_is_maximum_likelihood():
     rng = np.random.default_rng(3)
     x = continuous(rng, (40,) * 6)
@@ -100,12 +72,11 @@ def test_a_flat_prior_is_maximum_likelihood():
     assert model.log_prior(model.initial_params()) == 0.0
 
 
-def test_a_probability_that_runs_to_zero_is_named():
+def test_probabilities_that_run_to_zero_are_named_with_the_prior_that_each_has():
     rng = np.random.default_rng(4)
     model = HMM(levels(rng), 3, Gaussian(), concentration=1.0)
     labels = np.repeat([0, 1, 2] * 4, 8)
-    with pytest.raises(NoFiniteOptimum, match="run to 0 under a flat prior"):
-        acv.fit(model, model.params_of_labels(labels))
+    raises_no_fit("run to 0 under a flat prior", acv.fit, model, model.params_of_labels(labels))
     named = model.unpack(em.expectation_maximisation(model, model.params_of_labels(labels)).params)
     rows = np.vstack([named.initial, named.transition])
     fixed = np.where(rows < 1e-6, 0.0, np.nan)
@@ -113,9 +84,6 @@ def test_a_probability_that_runs_to_zero_is_named():
     fixed[3] = [0, 0, 1]
     model = HMM(levels(np.random.default_rng(4)), 3, Gaussian(), concentration=1.0, fixed=fixed)
     assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
-
-
-def test_a_symbol_or_component_that_runs_to_zero_has_a_prior_of_its_own():
     codes = [np.arange(40.0) % 3]  # of four, the last never occurs
     model = partial(HMM, codes, 1)
     with pytest.raises(NoFiniteOptimum, match="give an emission_concentration, .* above 1"):
@@ -144,8 +112,7 @@ def test_a_fold_is_lost_where_what_is_left_has_no_optimum(name):
     door, *channels = ALONE[name]
     x = [*np.stack(channels, axis=2).astype(float)]
     for model in (door(x[:5]), door(x, sample_weight=[1.0] * 5 + [0.0])):
-        with pytest.raises(NoFiniteOptimum):
-            acv.fit(model)
+        raises_no_fit(None, acv.fit, model)
     fit = acv.fit(door(x))
     for method in (acv.exact, partial(acv.from_scratch, n_starts=1)):
         with pytest.warns(UnconvergedFit, match="of 1 of 6 folds are nan.*5: .*NoFiniteOptimum"):
@@ -153,7 +120,7 @@ def test_a_fold_is_lost_where_what_is_left_has_no_optimum(name):
         assert np.isnan(result.fold_losses).tolist() == [False] * 5 + [True]
 
 
-def test_what_no_data_decide_is_refused():
+def test_what_no_data_decide_and_shared_parameters_without_an_m_step_are_refused():
     fit = acv.fit(HMM([np.append(BITS.ravel(), [2] * 9)], 1, emissions.Categorical(3, 1.0)))
     with pytest.raises(NoFiniteOptimum, match="without fold from 120 on 1 of the probabilities"):
         acv.leave_future_out(fit, [120, 122, 125])
@@ -161,6 +128,12 @@ def test_what_no_data_decide_is_refused():
         acv.fit(HMM([np.outer(STEPS, [1.0, 2.0])], 2, Gaussian(order=1, mean_scale=np.inf)))
     with pytest.raises(TypeError, match="without order, inputs and shared parameters"):
         emissions.Mixture(2, INPUT)
+
+    class Shared(Laplace):
+        n_shared = 1
+
+    with pytest.raises(NotImplementedError, match="Shared shares parameters"):
+        Shared().maximise(np.zeros((2, 3)), None)
 
 
 EMISSIONS = [Gaussian(), AutoRegression(2), NeuralAutoRegression(1, 2)]
@@ -204,5 +177,44 @@ def test_new_sequences_are_taken_in_place_of_the_models(rng):
         for found, expected in zip(method(params, x), method(params), strict=True):
             assert_allclose(found, expected)
     assert len(model.decode(params, x[1:]).states) == 20
-    with pytest.raises(ValueError, match="3 channels: the model has 2"):
-        model.decode(params, [np.ones((4, 3))])
+    raises("3 channels: the model has 2", model.decode, params, [np.ones((4, 3))])
+
+
+def test_em_says_what_it_cannot_do_and_k_means_finds_what_is_apart(rng):
+    model = AutoRegressiveHMM(continuous(rng, (20,) * 3), 2)
+    start = model.initial_params(rng)
+    with pytest.warns(em.UnconvergedEM, match="after 2 iterations: raise max_iterations"):
+        em.expectation_maximisation(model, start, max_iterations=2)
+    network = NeuralHMM(model.sequences, 2)
+    with pytest.raises(TypeError, match="NeuralAutoRegression has no closed-form M-step"):
+        em.expectation_maximisation(network, network.initial_params())
+    raises("hold", em.expectation_maximisation, *model.hold(start))
+    rng = np.random.default_rng(14)
+    x = [0.1 * rng.normal(size=(60, 1)) + np.repeat([-1.0, 1.0], 30)[:, None]]
+    model = HMM(x, 3, AutoRegression(0))
+    start = model.initial_params(rng)
+    start[-1] = 500.0  # an intercept that no frame is near to
+    message = r"states \[2\] keep .* the data support 2 states, lower n_states"
+    with pytest.warns(em.EmptiedState, match=message):
+        em.expectation_maximisation(model, start)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 90)
+    labels = em.k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, rng)
+    assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3
+    with pytest.raises(ValueError, match="fewer than 3 distinct values: lower n_states"):
+        em.k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, rng)
+
+
+def test_without_hessians_products_are_freed_and_channels_that_all_but_depend_are_fitted():
+    sequences = [np.random.default_rng(n).normal(size=(30, 1)) for n in range(4)]
+    model = AutoRegressiveHMM(sequences, 2, dense_limit=0)
+    products = model.derivatives.products(model.initial_params(), acv.folds.leave_one_out(4))
+    rough = weakref.ref(products.rough)
+    del products  # a cycle would keep its arrays
+    assert rough() is None
+    # Case hmm_15, on fewer frames
+    t = np.arange(80) / 14
+    x = np.column_stack([5 + np.sin(t), 9 + t, 1.28 + 0.02 * np.sin(t), 2.5 + 0.01 * t])
+    make = partial(GaussianHMM, x, 3, covariance="full")
+    dense, without = (acv.fit(make(dense_limit=limit)) for limit in (1000, 0))
+    assert_allclose(without.objective, dense.objective, atol=1e-6)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.enumerate import traffic_heldout, traffic_objective
 from oracles.refit import derivatives
 from oracles.toy_models import FIRM, TRAFFIC_PARAMS, simulate_traffic
-from oracles.wrappers import ByAutograd
+from oracles.wrappers import ByAutograd, raises
 from scipy import stats
 
 from acvlib import exact, fit, infinitesimal_jackknife, newton_step, weighting
@@ -65,7 +65,7 @@ def test_prior_derivatives_in_closed_form_equal_autograd(seed, h):
         close(prior.hessian(p), hessian(prior.negative_log_density)(p), 1e-13)
 
 
-def test_prior_is_the_densities_of_scipy_up_to_a_constant():
+def test_prior_is_the_densities_of_scipy_up_to_a_constant_and_a_flat_one_adds_nothing():
     def log_density(params):
         p = SMALL.unpack(params)
         days = stats.dirichlet.logpdf(p.rates / p.rates.sum(), np.full(7, PRIOR.day_concentration))
@@ -79,6 +79,14 @@ def test_prior_is_the_densities_of_scipy_up_to_a_constant():
 
     gaps = [log_density(p) + PRIOR.negative_log_density(p) for p in map(params_near, range(5))]
     assert_allclose(gaps, gaps[0], rtol=1e-11)
+    # Gamma(1, 0), Dirichlet(1) and Beta(1, 1) are flat: the objective is minus log p(counts)
+    flat = TrafficPrior((1.0, 0.0), 1.0, (1.0, 0.0), (1.0, 0.0))
+    params = np.linspace(-1.0, 1.0, 11)
+    assert flat.negative_log_density(params) == 0.0
+    assert not flat.gradient(params).any()
+    assert not flat.hessian(params).any()
+    for name in ("stay_quiet", "stay_event"):
+        raises(f"{name} must be above 0", TrafficPrior, **{name: (1.0, 0.0)})
 
 
 @pytest.mark.parametrize("weights", [FRACTIONS, fold_weights(8, [3, 4])], ids=str)
@@ -155,13 +163,27 @@ def test_lanes_give_every_fold_what_it_gets_alone(n_folds):
             close(part[i], expected, tolerance)
 
 
-def test_the_largest_count_allowed_is_summed():
+def test_the_largest_count_and_ten_thousand_steps_that_underflow_together_are_summed():
     counts, day = simulate_traffic(np.random.default_rng(0), 60, days=8)
     counts[20] = 10_000
     model = PoissonTraffic(counts, day)
     value, gradient = model.derivatives.value_and_gradient(TRAFFIC_PARAMS, np.ones(60))
     assert_allclose(value, model.objective(TRAFFIC_PARAMS, np.ones(60)), rtol=1e-11)
     assert np.isfinite(gradient).all()
+    # Each step costs e^-100 or so: the product is far below the smallest number
+    counts = np.tile([0, 60], 5000)
+    model = PoissonTraffic(counts, np.zeros(10_000, int))
+    params = np.concatenate([np.full(7, -1.0), [3.0, -1.0, 100.0, -100.0]])
+    value, gradient = model.derivatives.value_and_gradient(params, np.ones(10_000))
+    assert value > 1e5
+    slow = derivatives_of(ByAutograd(model)).value_and_gradient(params, np.ones(10_000))
+    assert_allclose(value, slow[0], rtol=1e-12)
+    close(gradient, slow[1], 1e-10)
+    values, gradients = model.derivatives.fold_gradients(params, Folds([[5], [7777]]))
+    for i, fold in enumerate([[5], [7777]]):
+        alone = model.derivatives.value_and_gradient(params, fold_weights(10_000, fold))
+        assert_allclose(values[i], alone[0], rtol=1e-12)
+        close(gradients[i], alone[1], 1e-10)
 
 
 SHORT = {
@@ -188,8 +210,7 @@ def test_awkward_counts_fit_or_are_refused_with_the_reason(draw, seed):
     if refused:
         assert re.search("do not tell events from quiet steps|so its rate is not", refused)
         assert "take a longer series, or a prior" in refused
-    firm = fit(PoissonTraffic(counts, day, prior=FIRM))
-    assert firm.newton_decrement <= 1e-6
+    assert fit(PoissonTraffic(counts, day, prior=FIRM)).newton_decrement <= 1e-6
 
 
 def test_no_fit_is_refused_whose_other_starts_end_at_an_optimum():
@@ -199,8 +220,7 @@ def test_no_fit_is_refused_whose_other_starts_end_at_an_optimum():
     with pytest.warns(UserWarning, match=r"excess_shape = \(1.0, 0.01\) by 0.*Widen them"):
         found = fit(model)
     assert found.newton_decrement <= 1e-6
-    with pytest.raises(ValueError, match="do not tell events from quiet steps"):
-        fit(model, start=model.initial_params())
+    raises("do not tell events from quiet steps", fit, model, start=model.initial_params())
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -230,25 +250,7 @@ def test_where_a_move_is_all_but_impossible_f_is_infinite_and_no_loss_is_had(log
     assert_array_equal(values, np.inf)  # no refit goes there
     assert np.isfinite(gradients).all()
     for function in (own.fold_hessians, own.heldout):
-        with pytest.raises(ValueError, match="beyond log rates of 100 or logits of 460"):
-            function(params, Folds([[3]]))
-
-
-def test_ten_thousand_steps_that_underflow_together():
-    """Each step costs e^-100 or so: the product is far below the smallest number."""
-    counts = np.tile([0, 60], 5000)
-    model = PoissonTraffic(counts, np.zeros(10_000, int))
-    params = np.concatenate([np.full(7, -1.0), [3.0, -1.0, 100.0, -100.0]])
-    value, gradient = model.derivatives.value_and_gradient(params, np.ones(10_000))
-    assert value > 1e5
-    slow = derivatives_of(ByAutograd(model)).value_and_gradient(params, np.ones(10_000))
-    assert_allclose(value, slow[0], rtol=1e-12)
-    close(gradient, slow[1], 1e-10)
-    values, gradients = model.derivatives.fold_gradients(params, Folds([[5], [7777]]))
-    for i, fold in enumerate([[5], [7777]]):
-        alone = model.derivatives.value_and_gradient(params, fold_weights(10_000, fold))
-        assert_allclose(values[i], alone[0], rtol=1e-12)
-        close(gradients[i], alone[1], 1e-10)
+        raises("beyond log rates of 100 or logits of 460", function, params, Folds([[3]]))
 
 
 @pytest.mark.parametrize("site", [8, 10**9])
@@ -256,22 +258,8 @@ def test_a_fold_of_sites_that_are_not_there_is_refused(site):
     folds = Folds([[0], [3, site]])
     own = SMALL.derivatives
     for function in (own.fold_gradients, own.fold_hessians, own.heldout):
-        with pytest.raises(ValueError, match=str(site)):
-            function(TRAFFIC_PARAMS, folds)
-    with pytest.raises(ValueError, match="holds site 2, which is missing"):
-        SMALL.heldout_loss(TRAFFIC_PARAMS, np.array([0, 2]))
-
-
-def test_flat_priors_add_nothing():
-    """Gamma(1, 0), Dirichlet(1) and Beta(1, 1) are flat: the objective is minus log p(counts)."""
-    flat = TrafficPrior((1.0, 0.0), 1.0, (1.0, 0.0), (1.0, 0.0))
-    params = np.linspace(-1.0, 1.0, 11)
-    assert flat.negative_log_density(params) == 0.0
-    assert not flat.gradient(params).any()
-    assert not flat.hessian(params).any()
-    for name in ("stay_quiet", "stay_event"):
-        with pytest.raises(ValueError, match=f"{name} must be above 0"):
-            TrafficPrior(**{name: (1.0, 0.0)})
+        raises(str(site), function, TRAFFIC_PARAMS, folds)
+    raises("holds site 2, which is missing", SMALL.heldout_loss, TRAFFIC_PARAMS, np.array([0, 2]))
 
 
 @pytest.mark.parametrize("n_zeros", [0, 2])
@@ -285,7 +273,6 @@ def test_a_fold_that_leaves_no_count_of_a_day_is_named(rng, n_zeros):
             result = method(full, [[3], rest])
         assert np.isfinite(result.fold_losses).tolist() == [True, False]
     assert exact(full, [rest[len(rest) // 2 :]]).diagnostics["converged"].all()
-    with pytest.raises(NoFiniteOptimum, match="fold 0 leaves no count above 0 of day 1"):
-        exact(full, [rest])
+    raises("fold 0 leaves no count above 0 of day 1", exact, full, [rest], error=NoFiniteOptimum)
     kept = PoissonTraffic(counts, day, prior=TrafficPrior(day_concentration=2.0))
     assert exact(fit(kept), [rest]).diagnostics["converged"].all()

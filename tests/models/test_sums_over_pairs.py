@@ -8,19 +8,15 @@ import pytest
 from autograd import grad, hessian, jacobian
 from numpy.testing import assert_allclose
 from oracles.refit import refit
+from oracles.wrappers import raises
 from scipy.sparse import csr_matrix
 
 import acvlib as acv
-from acvlib.models import (
-    GraphAffinity,
-    ManifoldEnergy,
-    PairwiseLinear,
-    RBFAffinity,
-    SemiSupervised,
-)
+from acvlib.models import GraphAffinity, ManifoldEnergy, PairwiseLinear, RBFAffinity, SemiSupervised
 from acvlib.models.semisupervised import energy
 
 OF_PAIRS = ("ranking", "contrastive")
+ORDERS = [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2)]
 by_loss = pytest.mark.parametrize("loss", [*OF_PAIRS, "square", "logistic", "squared_hinge"])
 
 
@@ -52,7 +48,14 @@ def folds_of(model, k=4):
 def enumerated(model, params, weights):
     """Eq. 7 with weights, times p, or Eq. 2 times s, pair by pair."""
     if isinstance(model, SemiSupervised):
-        return enumerated_energy(model, params, weights)
+        x, at = model.energy.features, model.labelled
+        f = x @ params
+        affinity = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 4.0)
+        pairs = np.sum(np.outer(weights, weights) * affinity * (f[:, None] - f) ** 2)
+        losses = [weights[i] * model.heldout_loss(params, np.array([i]))[0] for i in at]
+        value = model.gamma_s * sum(losses) / weights[at].sum()
+        value = value + model.gamma_p * pairs / weights.sum() ** 2
+        return len(at) * (value + model.gamma_i * params @ params)
     total = 0.0
     for i in range(model.n_sites):
         for j in range(model.n_sites):
@@ -63,17 +66,6 @@ def enumerated(model, params, weights):
                 loss = u**2 if a == b else max(1.0 - np.sqrt(u**2 + 0.01), 0.0) ** 2
             total += weights[i] * weights[j] * loss
     return model.n_sites * (total / weights.sum() ** 2 + model.gamma_i * params @ params)
-
-
-def enumerated_energy(model, params, weights):
-    x, at = model.energy.features, model.labelled
-    f = x @ params
-    affinity = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 4.0)
-    pairs = np.sum(np.outer(weights, weights) * affinity * (f[:, None] - f) ** 2)
-    losses = [weights[i] * model.heldout_loss(params, np.array([i]))[0] for i in at]
-    value = model.gamma_s * sum(losses) / weights[at].sum()
-    value = value + model.gamma_p * pairs / weights.sum() ** 2
-    return len(at) * (value + model.gamma_i * params @ params)
 
 
 @by_loss
@@ -133,17 +125,7 @@ def test_theorem_3_1_misses_the_normalisers_own_term():
     assert_allclose(printed - jackknife, at_fold - at_one + own, rtol=1e-6, atol=1e-12)
 
 
-def test_blocks_change_nothing(monkeypatch):
-    monkeypatch.setattr(energy, "BLOCK", 200)
-    points = np.random.default_rng(5).standard_normal((50, 3))
-    alike, right = RBFAffinity(points, 1.5), np.random.default_rng(6).standard_normal((50, 2))
-    whole, rows = alike.entries(np.arange(50)), np.array([3, 7, 8, 40])
-    assert_allclose(alike.product(right), whole @ right, rtol=1e-12)
-    ours = alike.product(right[rows], rows)
-    assert_allclose(ours, whole[:, rows] @ right[rows], rtol=1e-12)
-
-
-def test_a_sparse_graph_gives_what_its_matrix_gives():
+def test_sparse_graphs_and_blocks_give_what_whole_matrices_give(monkeypatch):
     model, rng = half_labelled(), np.random.default_rng(7)
     matrix = np.where(rng.random((40, 40)) < 0.2, 1.0, 0.0)
     matrix = matrix + matrix.T
@@ -153,6 +135,13 @@ def test_a_sparse_graph_gives_what_its_matrix_gives():
     folds = folds_of(model)
     results = [acv.frozen_newton(acv.fit(m), folds).params for m in (dense, sparse)]
     assert_allclose(*results, rtol=1e-9)
+    monkeypatch.setattr(energy, "BLOCK", 200)
+    points = np.random.default_rng(5).standard_normal((50, 3))
+    alike, right = RBFAffinity(points, 1.5), np.random.default_rng(6).standard_normal((50, 2))
+    whole, rows = alike.entries(np.arange(50)), np.array([3, 7, 8, 40])
+    assert_allclose(alike.product(right), whole @ right, rtol=1e-12)
+    ours = alike.product(right[rows], rows)
+    assert_allclose(ours, whole[:, rows] @ right[rows], rtol=1e-12)
 
 
 @pytest.mark.parametrize("kept", [0, 2**20])
@@ -177,13 +166,10 @@ def test_without_any_ridge_what_is_not_determined_is_named():
     x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     energy = ManifoldEnergy(x, RBFAffinity(x, 1.0))
     separable = SemiSupervised(energy, np.sign(x[:, 0]), "logistic", 1.0, 0.0, 0.0)
-    with pytest.raises(ValueError, match="theta is infinite"):
-        acv.fit(separable)
+    raises("theta is infinite", acv.fit, separable)
 
 
-@pytest.mark.parametrize(
-    ("method", "order"), [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2)]
-)
+@pytest.mark.parametrize(("method", "order"), ORDERS)
 def test_halving_the_share_halves_the_printed_error_and_quarters_the_jackknifes(method, order):
     errors = []
     for copies in (6, 12):

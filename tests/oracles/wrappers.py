@@ -1,8 +1,10 @@
-"""Wrappers that hide or count what a model offers."""
+"""Wrappers that hide or count what a model offers, and what a call is refused with."""
 
 import gc
 from collections import Counter
 from contextlib import contextmanager
+
+import pytest
 
 from acvlib.derivatives import Derivatives
 
@@ -84,3 +86,9 @@ def no_collector():
         yield
     finally:
         gc.enable()
+
+
+def raises(words, call, *given, error=ValueError, **settings):
+    """Assert that a call raises this error, in these words: a regular expression."""
+    with pytest.raises(error, match=words):
+        call(*given, **settings)

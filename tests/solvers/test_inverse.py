@@ -16,17 +16,13 @@ def spectrum(*eigenvalues):
     return (vectors * np.array(eigenvalues)) @ vectors.T
 
 
+PLAIN = spectrum(0.5, 2.0, 30.0)
 BASIS = np.array([[1.0, 3.0, -2.0], [0.0, 0.5, 0.0], [0.0, 0.0, 4.0]])
+TURNED = DenseHessian(PLAIN, BASIS), BASIS.T @ PLAIN @ BASIS
+PAIRS = [(DenseHessian(PLAIN), PLAIN), TURNED, (DenseJacobian(BASIS), BASIS)]
 
 
-@pytest.mark.parametrize(
-    ("hessian", "matrix"),
-    [
-        (DenseHessian(spectrum(0.5, 2.0, 30.0)), spectrum(0.5, 2.0, 30.0)),
-        (DenseHessian(spectrum(0.5, 2.0, 30.0), BASIS), BASIS.T @ spectrum(0.5, 2.0, 30.0) @ BASIS),
-        (DenseJacobian(BASIS), BASIS),
-    ],
-)
+@pytest.mark.parametrize(("hessian", "matrix"), PAIRS)
 def test_solvers_solve(hessian, matrix):
     b = np.array([[1.0, 0.0], [2.0, -1.0], [0.5, 3.0]])
     for damping in (0.0, 0.7):
@@ -102,13 +98,19 @@ def test_solutions_equal_dense_ones(products, damping, rng):
     assert (found.curvature > 0.0).all()
 
 
-def test_negative_curvature_is_reported_and_the_step_descends(rng):
+def test_negative_curvature_is_reported_and_unsolved_systems_are_warned_of(rng, monkeypatch):
     matrices, b = definite(rng, 2), rng.normal(size=(2, D))
     values, vectors = np.linalg.eigh(matrices[1])
     matrices[1] -= 2.0 * values[-1] * np.outer(vectors[:, -1], vectors[:, -1])
     found = conjugate_gradient(Dense(matrices), b)
     assert found.curvature[0] > 0.0 >= found.curvature[1]
     assert (np.einsum("ni,ni->n", found.x, b) > 0.0).all()
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr("acvlib.solvers.krylov.MAX_ITERATIONS", 3)
+    matrices, b = definite(rng), rng.normal(size=(N, D))
+    b[0] = 0.0
+    with pytest.warns(UnsolvedSystem, match=r"4 of 5 linear systems .* after 3 products"):
+        solve(Dense(matrices), b, 1e-10)
 
 
 def test_operator_multiplies_rows_and_solves_columns(rng):
@@ -141,11 +143,3 @@ def test_a_rough_operator_of_the_wrong_least_curvature_is_left_for_the_accurate_
     else:
         alone = conjugate_gradient(Dense(matrices[1:]), b[1:], 1e-8)
         assert_allclose(found.x[1], alone.x[0], rtol=1e-9)
-
-
-def test_unsolved_systems_are_warned_of(rng, monkeypatch):
-    monkeypatch.setattr("acvlib.solvers.krylov.MAX_ITERATIONS", 3)
-    matrices, b = definite(rng), rng.normal(size=(N, D))
-    b[0] = 0.0
-    with pytest.warns(UnsolvedSystem, match=r"4 of 5 linear systems .* after 3 products"):
-        solve(Dense(matrices), b, 1e-10)
