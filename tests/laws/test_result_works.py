@@ -1,6 +1,6 @@
 """Law 8: what comes back works: in a file, in a line, in a picture.
 
-tests/sklearn/test_tuning.py has what comes back of tuning.
+tests/sklearn/test_scores.py has what comes back of tuning.
 """
 
 import pickle
