@@ -42,16 +42,16 @@ def model(fit):
     return fit.model
 
 
-@pytest.fixture(scope="module")
-def point(model, fit):
+def test_stage_one_is_the_gradient_of_its_divergence_and_clustering_a_gaussian_mixture(model, fit):
+    """KL written out as in the docstring of `gene_regression`, over single observations.
+
+    Up to constants of the genes, F is minus the log of scipy's densities, plus the priors. H and J
+    equal autograd's.
+    """
     rng = np.random.default_rng(3)
     params = fit.params + 0.05 * rng.standard_normal(len(fit.params))
-    return params, rng.uniform(0.4, 1.2, model.n_sites)
-
-
-def test_stage_one_is_the_gradient_of_its_divergence(model, point):
-    """KL written out as in the docstring of `gene_regression`, over single observations."""
-    params, weights = point
+    weights = rng.uniform(0.4, 1.2, model.n_sites)
+    point = params, weights
     genes, one = model.split(params)[0], model.stage_one
 
     def divergence(flat):
@@ -68,11 +68,7 @@ def test_stage_one_is_the_gradient_of_its_divergence(model, point):
         return total
 
     assert_allclose(one.residual(genes, weights), grad(divergence)(genes), rtol=1e-9, atol=1e-9)
-
-
-def test_clustering_is_a_gaussian_mixture(model, point):
-    """Up to constants of the genes, F is minus the log of scipy's densities, plus the priors."""
-    genes, clusters = model.split(point[0])
+    genes, clusters = model.split(params)
     regression, two = model.stage_one.unpack(genes), model.stage_two
     centroids, log_shares = two.unpack(clusters)
     inverse = np.linalg.inv(regression.cholesky @ regression.cholesky.swapaxes(1, 2))
@@ -88,9 +84,6 @@ def test_clustering_is_a_gaussian_mixture(model, point):
     positions = two.positions(regression)
     assert_allclose(two.objective(clusters, positions), total, rtol=1e-10)
     assert_allclose(two.memberships(clusters, positions), members, atol=1e-10)
-
-
-def test_h_and_j_equal_autograds(model, point):
     dense, expected = (jacobian(model.residual, place)(*point) for place in (0, 1))
     matrix = model.derivatives.hessian(*point)
     assert_allclose(model.derivatives.cross_matrix(*point), expected, rtol=1e-9, atol=1e-9)

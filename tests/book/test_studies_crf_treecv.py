@@ -36,7 +36,8 @@ def model():
     return LinearChainCRF(emissions, [np.array(z) for z in labels], 0.5)
 
 
-def test_batch_gradients_average_to_the_whole_one_and_loss_slopes_are_gradients(model):
+def test_batch_gradients_average_to_the_whole_one_and_adam_comes_near_the_optimum(model):
+    """Loss slopes are gradients; Adam keeps every epoch, and steps by its rate."""
     params = np.random.default_rng(1).normal(size=15)
     parts = [crf_epochs.batch_gradient(model, params, rows) for rows in np.split(np.arange(60), 6)]
     _, gradient = model.derivatives.value_and_gradient(params, np.ones(60))
@@ -44,9 +45,6 @@ def test_batch_gradients_average_to_the_whole_one_and_loss_slopes_are_gradients(
     folds, params = np.array([[1], [7]]), np.random.default_rng(6).normal(size=(2, 15))
     exact_slopes = crf_epochs.own_slopes(model, folds)(params)
     assert inexact.loss_slopes(model, params, folds) == pytest.approx(exact_slopes, abs=1e-8)
-
-
-def test_adam_keeps_every_epoch_steps_by_its_rate_and_comes_near_the_optimum(model):
     full = acv.fit(model)
     iterates, seconds = crf_epochs.adam_epochs(
         model, np.zeros(15), 40, np.random.default_rng(2), 10, 0.02
@@ -182,8 +180,11 @@ def test_ratios_of_a_table_made_by_hand_and_level_and_spread_beside_the_publishe
     assert treecv_tables.level_gap(table, published, 100, 2_000, 4_000) == pytest.approx(gap)
 
 
-def test_costs_of_times_made_by_hand():
-    """5, 100, 2000 are equal steps of log k, of 4 s each."""
+def test_costs_of_times_made_by_hand_and_the_smallest_speedup_is_the_least_median_of_cells():
+    """5, 100, 2000 are equal steps of log k, of 4 s each.
+
+    A single slow call moves a mean, and no median. The order ratio is a median over k.
+    """
     seconds = {
         ("treecv", "fixed", 5, 2_000): 4,
         ("treecv", "fixed", 100, 2_000): 8,
@@ -203,10 +204,6 @@ def test_costs_of_times_made_by_hand():
     known |= {"randomized": 2.0, "standard_randomized": 2.0, "speedup": 10.0}
     known |= {"loocv_fixed": 0.25, "loocv_randomized": 0.5, "log2k": 1.0, "standard_log2k": 1.0}
     assert {name: costs[name] for name in known} == pytest.approx(known, abs=1e-3)
-
-
-def test_the_smallest_speedup_is_the_least_median_of_cells_and_order_ratio_a_median_over_k():
-    """A single slow call moves a mean, and no median."""
     seconds = {"treecv": [1.0, 1.0, 90.0], "standard": [2.0, 3.0, 4.0]}
     draws = {
         (m, k, i): k * s for m, each in seconds.items() for k in (5, 10) for i, s in enumerate(each)
@@ -247,7 +244,7 @@ def test_gap_of_a_draw_is_that_of_both_and_an_idle_learner_costs_copies_only():
     assert (result.evaluations["updates"], result.evaluations["copies"]) == (4 * 400, 15)
 
 
-def test_bounds_and_ratios_made_by_hand():
+def test_bounds_and_ratios_made_by_hand_and_least_squares_in_the_ball(rng):
     columns = {"difference": [-0.4, 0.2, 0.1, -0.1], "incremental": [0.3, 0.1, 0.1, 0.1]}
     columns |= {"n": [10, 10, 20, 20], "batch": [0.1, 0.1, 0.2, 0.2]}
     bound = theorems.bounds(pd.DataFrame(columns))
@@ -257,9 +254,6 @@ def test_bounds_and_ratios_made_by_hand():
     np.testing.assert_allclose(theorems.over_sure_bound(drawn, bound), [0.5, 0.6])
     assert theorems.over_expected_bound(drawn, bound) == pytest.approx(0.05 / 0.2)
     assert theorems.standard_errors(drawn) == pytest.approx(0.04 / 0.02)
-
-
-def test_least_squares_in_the_ball(rng):
     X = rng.normal(size=(200, 3))
     for weights in ([0.3, 0.2, -0.1], [3.0, 0.0, 4.0]):  # inside, and far outside
         y = X @ np.array(weights)

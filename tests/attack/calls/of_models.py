@@ -147,11 +147,7 @@ def energy_probe(**a):
     return energy.value(np.ones(3), np.ones(N)), energy.matrix(np.ones(N)), energy.full
 
 
-def symmetric(rng):
-    half = rng.integers(0, 9, (N, N)) / 8.0
-    return half + half.T
-
-
+SYMMETRIC = Draw(lambda rng: (half := rng.integers(0, 9, (N, N)) / 8.0) + half.T)
 AFFINITY = models.RBFAffinity(dyadic(np.random.default_rng(0), N, 2), 2.0)
 ENERGY = models.ManifoldEnergy(dyadic(np.random.default_rng(2), N, 3), AFFINITY)
 RBF = {"points": odd.ONE, "less": "points: too short, too long"}
@@ -159,7 +155,7 @@ RBF["by"] = lambda points, sigma: models.RBFAffinity(points, sigma).entries(np.a
 add("RBFAffinity", {"points": table(N, 2), "sigma": 2.0}, is_rbf, **RBF)
 add(
     "GraphAffinity",
-    {"matrix": Draw(symmetric)},
+    {"matrix": SYMMETRIC},
     lambda found, matrix: close(found, matrix),
     by=lambda matrix: models.GraphAffinity(matrix).entries(np.arange(N)),
     matrix=odd.TABLE
