@@ -97,11 +97,16 @@ def test_folds_equal_those_of_autograd(model, kind):
         close(hessians, plain.fold_hessians(params, folds, 0.5).matrices)
 
 
-def test_how_many_lanes_go_together_changes_nothing(model, monkeypatch):
+def test_how_many_lanes_go_together_changes_nothing_nor_the_precision(model, monkeypatch):
+    """The process stays in its own."""
     folds = FOLDS["one"]
     many = model.derivatives.fold_gradients(START, folds)[1]
     monkeypatch.setattr(adapters, "HELD", 1)
     close(model.derivatives.fold_gradients(START, folds)[1], many, 1e-13)
+    monkeypatch.undo()
+    acv.infinitesimal_jackknife(acv.fit(model), FOLDS["few"])
+    assert jnp.ones(1).dtype == jnp.float32
+    assert not jax.config.jax_enable_x64
 
 
 def test_params_may_have_a_form(library, model):
@@ -159,8 +164,6 @@ BAD_IN_JAX = {
     "loss is nan at start": lambda p, w: jnp.sum(w * jnp.sqrt(X @ p - 100.0)),
 }
 NARROW_DATA = jnp.ones(D)
-
-
 BAD_HELDOUT = {
     r"returns shape \(\), must be \(1,\), one loss for each": lambda p, s: p.sum(),
     r"returns shape \(1,\), must be \(2,\)": lambda p, s: (jnp.asarray(X)[s] @ p)[:1],
@@ -173,18 +176,24 @@ UNTRACED = [
 ]
 
 
-@pytest.mark.parametrize("message", [*BAD_IN_JAX, *BAD_HELDOUT])
-def test_bad_functions_are_named(message):
-    loss, heldout = BAD_IN_JAX.get(message, smooth), BAD_HELDOUT.get(message, zeros)
-    with pytest.raises(ValueError, match=message):
-        acv.from_jax(loss, heldout, N, START)
+OF_NUMPY = "JAX cannot differentiate or batch.*use jax.numpy for numpy"
+BAD = [
+    *(({"loss": loss}, ValueError, message) for message, loss in BAD_IN_JAX.items()),
+    *(({"heldout": heldout}, ValueError, message) for message, heldout in BAD_HELDOUT.items()),
+    *(({"loss": loss}, TypeError, OF_NUMPY) for loss in UNTRACED),
+    ({"n_sites": 41}, TypeError, "n_sites = 41.*incompatible shapes"),
+    ({"start": [0.1, np.nan, 0.0]}, ValueError, "start must be finite"),
+    ({"start": {}}, ValueError, "start holds no number"),
+    ({"loss": 3}, TypeError, "loss must be of type Callable"),
+    ({"loss": lambda p: p.sum()}, TypeError, "takes 1 positional argument but 2 were given"),
+]
 
 
-@pytest.mark.parametrize("loss", UNTRACED)
-def test_what_jax_cannot_trace_is_said_plainly(loss):
-    message = "JAX cannot differentiate or batch.*use jax.numpy for numpy"
-    with pytest.raises(TypeError, match=message):
-        acv.from_jax(loss, zeros, N, START)
+@pytest.mark.parametrize(("change", "error", "message"), BAD)
+def test_bad_arguments_are_named_and_what_jax_cannot_trace_is_said_plainly(change, error, message):
+    given = {"loss": smooth, "heldout": zeros, "n_sites": N, "start": START}
+    with pytest.raises(error, match=message):
+        acv.from_jax(**(given | change))
 
 
 def terms(params, sites):
@@ -216,22 +225,6 @@ def test_users_may_score_by_another_loss(kind):
     start = START[:1] if kind == "as far from all" else START
     model = acv.from_jax(loss, heldout, N, start, normalised=loss is mean)
     assert model.heldout_loss(start, np.array([7, 3])).shape == (2,)
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"n_sites": 41}, TypeError, "n_sites = 41.*incompatible shapes"),
-        ({"start": [0.1, np.nan, 0.0]}, ValueError, "start must be finite"),
-        ({"start": {}}, ValueError, "start holds no number"),
-        ({"loss": 3}, TypeError, "loss must be of type Callable"),
-        ({"loss": lambda p: p.sum()}, TypeError, "takes 1 positional argument but 2 were given"),
-    ],
-)
-def test_bad_arguments_are_named(change, error, message):
-    given = {"loss": smooth, "heldout": zeros, "n_sites": N, "start": START}
-    with pytest.raises(error, match=message):
-        acv.from_jax(**(given | change))
 
 
 def test_bad_torch_functions_are_named():
@@ -279,9 +272,3 @@ def test_what_a_loop_names_later_is_not_what_the_model_has():
     np.testing.assert_allclose(*steps)
     with pytest.raises(ValueError, match="what heldout uses has changed"):
         acv.newton_step(acv.fit(made[0]), FOLDS["few"])
-
-
-def test_the_process_stays_in_its_own_precision(model):
-    acv.infinitesimal_jackknife(acv.fit(model), FOLDS["few"])
-    assert jnp.ones(1).dtype == jnp.float32
-    assert not jax.config.jax_enable_x64

@@ -83,8 +83,9 @@ def test_criteria_count_what_is_there_and_of_a_field_its_normaliser():
         assert_allclose(*found)
 
 
-def test_indefinite_and_unreliable_folds_are_refitted(states):
-    candidates, _ = states
+def test_folds_of_hidden_states_are_refitted_from_scratch_or_if_unreliable(states, monkeypatch):
+    """And a fit that one start alone reached is warned of."""
+    candidates, choice = states
     found = acv.choose(candidates, FRAMES, "newton_step", 8, 0)
     for name in candidates:
         result = found.results[name]
@@ -93,21 +94,13 @@ def test_indefinite_and_unreliable_folds_are_refitted(states):
         exact = acv.exact(result.fit, FRAMES)
         rows = result.diagnostics["refitted"]
         assert_allclose(result.params[rows], exact.params[rows], atol=1e-4)
-
-
-def test_folds_of_hidden_states_are_refitted_from_scratch_unless_told_otherwise(states):
-    candidates, found = states
-    assert {result.method for result in found.results.values()} == {"from_scratch"}
+    assert {result.method for result in choice.results.values()} == {"from_scratch"}
     methods = {result.method for result in acv.choose(COLUMNS, ROWS).results.values()}
     assert methods == {"newton_step, 0 folds refitted"}
     continued = acv.choose(candidates, FRAMES, "exact", 8, 0)
-    own, theirs = found.results["K = 3"], continued.results["K = 3"]
+    own, theirs = choice.results["K = 3"], continued.results["K = 3"]
     assert own.loss > theirs.loss  # a surplus state knows the fold
-
-
-def test_a_fit_that_one_start_alone_reached_is_warned_of(states, monkeypatch):
-    candidates, found = states
-    fit = found.restarts["K = 3"].fit
+    fit = choice.restarts["K = 3"].fit
     lone = Restarts(fit, fit.objective + np.array([1.0, 0.0, 2.0, 3.0]))
     both = Restarts(fit, fit.objective + np.array([0.0, SAME / 2, 1.0]))
     assert (lone.unrepeated, both.unrepeated) == (True, False)
@@ -149,46 +142,41 @@ def test_states_that_are_clear_have_one_optimum_but_for_their_names():
     assert found.evaluations["fits"] == 15
 
 
+def categories(sequences, n_states, **settings):
+    return CategoricalHMM([np.minimum(x, 5.0) for x in sequences], n_states, 6, **settings)
+
+
 @pytest.mark.parametrize(
     ("kind", "n_sequences", "sites"),
     [
-        ("gaussian", 1, "steps"),
-        ("gaussian", 4, "sequences"),
-        ("poisson", 4, "steps"),
-        ("categorical", 1, "steps"),
-        ("autoregressive", 4, "steps"),
-        ("autoregressive", 4, "sequences"),
+        (GaussianHMM, 1, "steps"),
+        (GaussianHMM, 4, "sequences"),
+        (PoissonHMM, 4, "steps"),
+        (categories, 1, "steps"),
+        (AutoRegressiveHMM, 4, "steps"),
+        (AutoRegressiveHMM, 4, "sequences"),
     ],
 )
 def test_a_refit_does_not_depend_on_what_it_leaves_out(kind, n_sequences, sites):
+    """With the same units, whatever is left out: those of a fit come from all its frames."""
     fold = np.arange(1, 2) if sites == "sequences" else np.array([3, 7, 8, 63, 119])
 
     def refit(values):
-        model = _model(kind, np.split(values, n_sequences), sites)
+        model = kind(np.split(values, n_sequences), 2, sites=sites)
+        if kind in (GaussianHMM, AutoRegressiveHMM):
+            known = kind([np.round(np.abs(part)) for part in PARTS], 2).emission
+            model = replace(model, emission=known)
         fit = acv.fit(model)
         return acv.from_scratch(fit, acv.Folds([fold]), 3, rng=1).params[0]
 
     other = COUNTS.copy()
     left_out = np.arange(30, 60) if sites == "sequences" else fold
-    if kind == "autoregressive" and sites == "steps":
+    if kind is AutoRegressiveHMM and sites == "steps":
         left_out = fold[-1:]  # the others are lags of frames that stay
         fold = left_out - n_sequences
     other[left_out] = 5.0 - np.minimum(COUNTS[left_out], 5.0)
     assert (other != COUNTS).any()
     assert_array_equal(refit(other), refit(COUNTS))
-
-
-def _model(kind, sequences, sites):
-    """With the same units, whatever is left out: those of a fit come from all its frames."""
-    if kind in ("gaussian", "autoregressive"):
-        family = {"gaussian": GaussianHMM, "autoregressive": AutoRegressiveHMM}[kind]
-        known = family([np.round(np.abs(part)) for part in PARTS], 2).emission
-        return replace(family(sequences, 2, sites=sites), emission=known)
-    if kind == "poisson":
-        return PoissonHMM(sequences, 2, sites=sites)
-    if kind == "categorical":
-        return CategoricalHMM([np.minimum(x, 5.0) for x in sequences], 2, 6, sites=sites)
-    raise LookupError(kind)
 
 
 @dataclass(frozen=True)
@@ -228,14 +216,11 @@ class Named(Unheeded):
         return (params[0] ** 2 - 1.0) ** 2 + anp.sum(weights * np.arange(4.0)) * params[0]
 
 
-def test_sample_weights_of_ones_own_model_go_by_name():
+def test_sample_weights_of_ones_own_model_go_by_name_or_it_leaves_no_site_out_and_is_refused():
     fit = acv.fit(Named(pd.Series([1.0, 2.0, 3.0, 4.0], list("cadb"))))
     folds = acv.folds.k_fold(4, 4)
     found = acv.from_scratch(fit, folds, 1)
     assert_allclose(found.fold_losses, acv.exact(fit, folds).fold_losses)
-
-
-def test_models_whose_sites_no_sample_weight_leaves_out_are_refused():
     x = RNG.standard_normal((4, 2))
     folds = acv.folds.k_fold(4, 2)
     saddle = Saddle(x, x[:, 0])

@@ -15,42 +15,43 @@ def slope(params):
     return params[0]
 
 
-@pytest.fixture(scope="module")
-def regression():
-    """Twelve rows, two of which mask each other: either alone holds the line."""
+BAD = {
+    "there is nothing to move": lambda p: 0.0 * p[0] + 3.0,
+    "with a finite gradient": lambda p: anp.log(0.0 * p[0]),
+    "is not differentiable at the fit": lambda p: anp.floor(1e6 * p[0]) + p[0],
+}
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+def test_greedy_finds_the_best_of_all_pairs_linearising_anew_if_there_is_a_gradient():
+    """Of twelve rows, two of which mask each other: either alone holds the line."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal((12, 1))
     y = x[:, 0] + 0.3 * rng.standard_normal(12)
     x[:2] = 4.0
     y[:2] = -6.0, -6.2
-    model = GLM(x, y, "gaussian")
-    return model, acv.fit(model)
+    fit = acv.fit(GLM(x, y, "gaussian"))
 
+    def refitted(sites):
+        rest = np.delete(np.arange(12), sites)
+        return slope(acv.fit(GLM(x[rest], y[rest], "gaussian")).params)
 
-def refitted(model, sites):
-    rest = np.delete(np.arange(model.n_sites), sites)
-    return slope(acv.fit(GLM(model.X[rest], model.y[rest], "gaussian")).params)
-
-
-def test_greedy_finds_the_best_of_all_pairs(regression):
-    model, fit = regression
     greedy = acv.most_influential(fit, slope, 2, "greedy")
-    best = max(combinations(range(12), 2), key=lambda pair: refitted(model, pair))
+    best = max(combinations(range(12), 2), key=refitted)
     assert set(greedy.sites) == set(best)
     assert greedy.exact >= acv.most_influential(fit, slope, 2).exact
     assert greedy.exact == pytest.approx(greedy.path[-1], abs=1e-9)
-
-
-def test_greedy_linearises_anew_at_each_refit(regression):
-    model, fit = regression
     greedy = acv.most_influential(fit, slope, 3, "greedy")
     left = list(range(12))
     for site in greedy.sites:
-        part = GLM(model.X[left], model.y[left], "gaussian")
+        part = GLM(x[left], y[left], "gaussian")
         alone = acv.most_influential(acv.fit(part), slope, 1, verify=False)
         assert left.pop(alone.sites[0]) == site
         assert np.isnan(alone.exact)
         assert alone.params is None
+    for message, phi in BAD.items():
+        with pytest.raises(ValueError, match=message):
+            acv.most_influential(fit, phi, 2)
 
 
 def test_hidden_states(traffic_fit, rng):
@@ -68,26 +69,6 @@ def test_hidden_states(traffic_fit, rng):
     linear = acv.most_influential(traffic_fit, lambda p: p[10], 5)
     jackknife = acv.infinitesimal_jackknife(traffic_fit, acv.Folds([linear.sites]))
     assert linear.linear == pytest.approx(jackknife.params[0, 10] - traffic_fit.params[10])
-
-
-BAD = {
-    "there is nothing to move": lambda p: 0.0 * p[0] + 3.0,
-    "with a finite gradient": lambda p: anp.log(0.0 * p[0]),
-    "is not differentiable at the fit": lambda p: anp.floor(1e6 * p[0]) + p[0],
-}
-
-
-@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
-@pytest.mark.parametrize("message", BAD)
-def test_conclusions_without_a_gradient_are_named(regression, message):
-    model, fit = regression
-    with pytest.raises(ValueError, match=message):
-        acv.most_influential(fit, BAD[message], 2)
-
-
-def test_an_equation_has_no_influence():
-    with pytest.raises(TypeError, match="EstimatingEquation"):
-        acv.most_influential(acv.fit(INSTRUMENTS), slope, 2)
 
 
 RNG = np.random.default_rng(0)
@@ -157,7 +138,9 @@ def test_of_hidden_states_it_counts_newton_steps():
     assert found.shape == (80, 2 + len(fit.params))
 
 
-def test_what_has_no_leverage_is_refused():
+def test_what_has_no_leverage_and_an_equation_are_refused():
+    with pytest.raises(TypeError, match="EstimatingEquation"):
+        acv.most_influential(acv.fit(INSTRUMENTS), slope, 2)
     fit = acv.fit(acv.models.GLM(X, np.column_stack([GAUSSIAN, GAUSSIAN]), family="gaussian"))
     with pytest.raises(ValueError, match="several targets"):
         acv.influence(fit)

@@ -50,7 +50,7 @@ def closed(log_alpha):
     return 0.5 * np.mean(gaps**2) + 0.5 * np.log(2.0 * np.pi)
 
 
-def test_minimum_is_that_of_the_closed_form():
+def test_minimum_is_that_of_the_closed_form_and_what_ends_at_a_bound_is_said():
     found = acv.tune(ridges, np.ones(3), ONE_EACH, bounds=(1e-3, 1e3))
     best = minimize(closed, np.zeros(3), bounds=[(np.log(1e-3), np.log(1e3))] * 3)
     assert found.converged
@@ -60,25 +60,19 @@ def test_minimum_is_that_of_the_closed_form():
     assert len(found.alphas) == len(found.losses)
     assert found.losses[0] == pytest.approx(closed(np.zeros(3)), rel=1e-9)
     assert found.losses.min() == pytest.approx(found.loss, rel=1e-9)
-
-
-def test_what_ends_at_a_bound_is_said():
-    """Two columns of noise: their ridge runs to the upper bound."""
+    # Two columns of noise: their ridge runs to the upper bound.
     found = acv.tune(ridges, np.ones(3), ONE_EACH, bounds=(0.5, 20.0))
     assert found.at_bound.any()
     bounded = found.alpha[found.at_bound]
     assert np.isin(np.round(bounded, 9), [0.5, 20.0]).all()
     uphill = np.where(found.alpha < 1.0, found.gradient, -found.gradient)
     assert (uphill[found.at_bound] > -1e-9).all()  # there the loss would fall beyond the bound only
-
-
-def test_bounds_must_be_positive_and_finite():
     for bounds in ((0.0, 2.0), (0.5, np.inf)):
         with pytest.raises(ValueError, match="must be positive and finite"):
             acv.tune(ridges, np.ones(3), ONE_EACH, bounds=bounds)
 
 
-def test_an_error_names_the_alpha():
+def test_an_error_names_the_alpha_and_refits_that_end_elsewhere_are_told(monkeypatch):
     def fails(alpha):
         if alpha[0] != 1.0:
             raise ValueError("no such model")
@@ -88,8 +82,6 @@ def test_an_error_names_the_alpha():
         acv.tune(fails, np.ones(3), ONE_EACH)
     assert "tune met this at alpha" in caught.value.__notes__[0]
 
-
-def test_refits_that_end_elsewhere_are_told(monkeypatch):
     def elsewhere(fit, folds, tolerance):
         result = acv.exact(fit, folds, tolerance)
         return replace(result, losses=[each + 1e-2 for each in result.losses])
@@ -208,24 +200,20 @@ def test_near_goes_on_from_another_alpha_of_the_same_kind():
         acv.cv_gradient(CASES["glm"][0], np.ones(3), TENTHS, near=before.fit)
 
 
-def other_data(alpha):
-    return GLM(X, np.roll(LABELS, int(alpha[0] > 1.0)), penalty=alpha[0])
+def of_part(alpha, n_columns=6, shift=0):
+    return GLM(X[:, :n_columns], np.roll(LABELS, int(shift)), penalty=alpha[0])
 
 
-def other_columns(alpha):
-    return GLM(X[:, : 5 if alpha[0] > 1.0 else 6], LABELS, penalty=alpha[0])
-
-
-REFUSED = {
-    "not positive": ((lambda a: GLM(X, LABELS, penalty=a[0]), [0.0]), "alpha must be above 0"),
-    "none": ((lambda a: GLM(X, LABELS), []), "alpha is empty"),
-    "other data": ((other_data, [1.0]), "other data or size: their y are not equal"),
-    "other parameters": ((other_columns, [1.0]), "7 and 6 parameters"),
-    "ignored": ((lambda a: GLM(X, LABELS, penalty=a[0]), [1.0, 1.0]), r"alpha\[1\] = 1 changes no"),
+REFUSED = {  # model_of, alpha
+    "alpha must be above 0": (of_part, [0.0]),
+    "alpha is empty": (lambda a: GLM(X, LABELS), []),
+    "other data or size: their y are not equal": (lambda a: of_part(a, 6, a[0] > 1.0), [1.0]),
+    "7 and 6 parameters": (lambda a: of_part(a, 5 if a[0] > 1.0 else 6), [1.0]),
+    r"alpha\[1\] = 1 changes no": (of_part, [1.0, 1.0]),
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_tuned_is_refused(arguments, message):
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_tuned_is_refused(message):
     with pytest.raises(ValueError, match=message):
-        acv.cv_gradient(*arguments, TENTHS)
+        acv.cv_gradient(*REFUSED[message], TENTHS)

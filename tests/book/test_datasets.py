@@ -25,7 +25,6 @@ from acvlib.models.mrf.areas import neighbours
 
 DATA = Path(os.environ.get("ACVLIB_DATA", "/nonexistent"))
 needs_real_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs $ACVLIB_DATA")
-OF_A_TABLE = ("simulated", "")
 
 
 def test_import_is_light():
@@ -47,6 +46,8 @@ def test_a_part_keeps_what_the_whole_is_of():
     assert (few.means[few.train] == genes.means[genes.train[:20]]).all()
     assert (few.means[few.test] == genes.means[genes.test[:10]]).all()
     assert few.sha256 == genes.sha256
+    assert set(genes.train) | set(genes.test) == set(range(400))
+    check_replicates(genes)
     text = simulated_text("x", np.random.default_rng(0), (9, 8, 7), 5.0, 0.2).head(5, 4, 3)
     assert [len(part.words) for part in (text.train, text.valid, text.test)] == [5, 4, 3]
     assert repr(text) == "TaggedText(x: 5/4/3 sentences, simulated)"
@@ -77,13 +78,17 @@ def test_original_traffic_becomes_the_canonical_file(tmp_path):
         assert "".join(row[-1] for row in rows[1:]) == in_game
 
 
-def test_smaller_faces_are_means_of_squares():
+def test_faces_are_reduced_to_means_and_recordings_scaled_by_the_reference_alone():
     faces = datasets.simulate_att_faces(np.random.default_rng(0))
     small = faces.reduced(4).take(np.arange(20))
     assert small.images.shape == (20, 28, 23)
     assert_allclose(small.images[3, 0, 1], faces.images[3, :4, 4:8].mean())
     with pytest.raises(ValueError, match="factor = 5 does not divide 112 x 92"):
         faces.reduced(5)
+    rng = np.random.default_rng(1)
+    a, b = (Mocap([rng.normal(size=(n, 12)) * n], 30, "simulated", "") for n in (30, 9))
+    assert a.scaled().sequences[0].std(axis=0) == pytest.approx(1.0)
+    assert_allclose(b.scaled(a).sequences[0], b.sequences[0] / a.sequences[0].std(axis=0))
 
 
 def check_replicates(genes):
@@ -92,19 +97,6 @@ def check_replicates(genes):
     assert (first == again).all()
     assert_allclose(first.mean(axis=2), genes.means, atol=1e-12)
     assert_allclose(first.var(axis=2, ddof=1).mean(), 0.5, rtol=0.15)
-
-
-def test_replicates_have_the_means_and_the_variance_asked_for():
-    genes = datasets.simulate_genomics(np.random.default_rng(0), 400)
-    assert set(genes.train) | set(genes.test) == set(range(400))
-    check_replicates(genes)
-
-
-def test_recordings_are_scaled_by_the_reference_alone():
-    rng = np.random.default_rng(1)
-    a, b = (Mocap([rng.normal(size=(n, 12)) * n], 30, *OF_A_TABLE) for n in (30, 9))
-    assert a.scaled().sequences[0].std(axis=0) == pytest.approx(1.0)
-    assert_allclose(b.scaled(a).sequences[0], b.sequences[0] / a.sequences[0].std(axis=0))
 
 
 @pytest.mark.parametrize("files", [True, False])

@@ -45,16 +45,12 @@ def toy(monkeypatch, tmp_path):
 @pytest.fixture
 def served(tmp_path):
     (tmp_path / "public").mkdir()
-    handler = partial(QuietHandler, directory=tmp_path / "public")
+    quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    handler = partial(quiet, directory=tmp_path / "public")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield tmp_path / "public", f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
 
 
 def test_registry_is_complete():

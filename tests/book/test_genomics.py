@@ -33,25 +33,25 @@ def expression(n_genes=9, seed=0, n_replicates=3):
 
 
 @pytest.fixture(scope="module")
-def model():
-    return GeneClusters(expression(), spline_basis(HOURS, 4, 1), 3, concentration=1.5)
+def fit():
+    return acv.fit(GeneClusters(expression(), spline_basis(HOURS, 4, 1), 3, concentration=1.5))
 
 
 @pytest.fixture(scope="module")
-def fit(model):
-    return acv.fit(model)
+def model(fit):
+    return fit.model
 
 
-@pytest.fixture(scope="module")
-def point(model, fit):
+def test_stage_one_is_the_gradient_of_its_divergence_and_clustering_a_gaussian_mixture(model, fit):
+    """KL written out as in the docstring of `gene_regression`, over single observations.
+
+    Up to constants of the genes, F is minus the log of scipy's densities, plus the priors. H and J
+    equal autograd's.
+    """
     rng = np.random.default_rng(3)
     params = fit.params + 0.05 * rng.standard_normal(len(fit.params))
-    return params, rng.uniform(0.4, 1.2, model.n_sites)
-
-
-def test_stage_one_is_the_gradient_of_its_divergence(model, point):
-    """KL written out as in the docstring of `gene_regression`, over single observations."""
-    params, weights = point
+    weights = rng.uniform(0.4, 1.2, model.n_sites)
+    point = params, weights
     genes, one = model.split(params)[0], model.stage_one
 
     def divergence(flat):
@@ -68,11 +68,7 @@ def test_stage_one_is_the_gradient_of_its_divergence(model, point):
         return total
 
     assert_allclose(one.residual(genes, weights), grad(divergence)(genes), rtol=1e-9, atol=1e-9)
-
-
-def test_clustering_is_a_gaussian_mixture(model, point):
-    """Up to constants of the genes, F is minus the log of scipy's densities, plus the priors."""
-    genes, clusters = model.split(point[0])
+    genes, clusters = model.split(params)
     regression, two = model.stage_one.unpack(genes), model.stage_two
     centroids, log_shares = two.unpack(clusters)
     inverse = np.linalg.inv(regression.cholesky @ regression.cholesky.swapaxes(1, 2))
@@ -88,9 +84,6 @@ def test_clustering_is_a_gaussian_mixture(model, point):
     positions = two.positions(regression)
     assert_allclose(two.objective(clusters, positions), total, rtol=1e-10)
     assert_allclose(two.memberships(clusters, positions), members, atol=1e-10)
-
-
-def test_h_and_j_equal_autograds(model, point):
     dense, expected = (jacobian(model.residual, place)(*point) for place in (0, 1))
     matrix = model.derivatives.hessian(*point)
     assert_allclose(model.derivatives.cross_matrix(*point), expected, rtol=1e-9, atol=1e-9)
@@ -98,7 +91,7 @@ def test_h_and_j_equal_autograds(model, point):
     assert_allclose(dense[3] @ matrix, dense[3] @ dense, rtol=1e-9, atol=1e-9)
 
 
-def test_every_fit_and_refit_solves_the_equation(model, fit):
+def test_every_fit_and_refit_solves_the_equation_and_a_cluster_that_empties_is_named(model, fit):
     assert fit.grad_norm <= 1e-8
     assert fit.newton_decrement <= 1e-8
     result = acv.exact(fit, FOLDS)
@@ -107,6 +100,10 @@ def test_every_fit_and_refit_solves_the_equation(model, fit):
     for params, fold, reported in each:
         norm = np.linalg.norm(model.residual(params, acv.folds.weights(model.n_sites, fold)))
         assert norm == reported <= 1e-8
+    emptied = fit.params.copy()
+    emptied[-1] = np.log(1e-4)
+    with pytest.raises(EmptyCluster, match="cluster 2 with .* of 9 genes: take fewer .* than 3"):
+        model.check_optimum(emptied)
 
 
 @pytest.mark.parametrize("folds", [FOLDS[:2], FOLDS * 2], ids=["more sites", "more folds"])
@@ -114,13 +111,6 @@ def test_the_sparse_jackknife_equals_the_dense_one(model, fit, folds):
     fits = [fit, replace(fit, model=ByAutograd(model))]
     results = [acv.infinitesimal_jackknife(each, folds) for each in fits]
     assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
-
-
-def test_a_cluster_that_empties_is_named(model, fit):
-    emptied = fit.params.copy()
-    emptied[-1] = np.log(1e-4)
-    with pytest.raises(EmptyCluster, match="cluster 2 with .* of 9 genes: take fewer .* than 3"):
-        model.check_optimum(emptied)
 
 
 @pytest.mark.parametrize("df", [4, 5, 6, 7])
@@ -135,22 +125,6 @@ def test_the_spline_reproduces_cubics_and_levels(df):
         assert_allclose(basis @ np.linalg.lstsq(basis, curve, rcond=None)[0], curve, atol=1e-10)
 
 
-@pytest.fixture(scope="module")
-def data():
-    return datasets.simulate_genomics(np.random.default_rng(0), 60, 3)
-
-
-@pytest.fixture(scope="module")
-def replicates(data):
-    return data.replicates(np.random.default_rng(1))
-
-
-@pytest.fixture(scope="module")
-def run(data, replicates):
-    model = genomics.clustering(replicates[data.train], data.hours, 5, 3)
-    return genomics.every_rung(model, acv.fit(model), {k: genomics.left_out(k) for k in (1, 2)})
-
-
 def test_balanced_folds_take_every_combination_once_and_every_time_equally_often():
     for size, n_classes in ((1, 1), (2, 3), (3, 5)):
         parts = [genomics.balanced(size, number) for number in range(n_classes)]
@@ -161,7 +135,11 @@ def test_balanced_folds_take_every_combination_once_and_every_time_equally_often
             assert (np.bincount(part.ravel(), minlength=7) == size).all()
 
 
-def test_pooled_errors_are_held_out_losses_and_the_ladder_is_of_distances(run, data, replicates):
+def test_pooled_errors_are_held_out_losses_the_ladder_of_distances_and_bfgs_stops_near():
+    data = datasets.simulate_genomics(np.random.default_rng(0), 60, 3)
+    replicates = data.replicates(np.random.default_rng(1))
+    model = genomics.clustering(replicates[data.train], data.hours, 5, 3)
+    run = genomics.every_rung(model, acv.fit(model), {k: genomics.left_out(k) for k in (1, 2)})
     table = genomics.error_table(run, replicates[data.test])
     for (name, size), result in run.results.items():
         pooled = np.mean([losses.mean() for losses in result.losses])
@@ -176,30 +154,6 @@ def test_pooled_errors_are_held_out_losses_and_the_ladder_is_of_distances(run, d
     assert found["infinitesimal_jackknife"] <= whole.max()
     assert found["infinitesimal_jackknife"] < found["no_adjustment"]
     assert 0.0 <= found["frozen_beats_ij"] <= 1.0 < 1.0 + found["in_refits"]
-
-
-def table_of_errors():
-    """Two rebuilds, three df, two sizes, where train falls and the others are least at 5."""
-    names = ["rebuild", "df", "left_out"]
-    index = pd.MultiIndex.from_product([[0, 1], [4, 5, 6], [1, 2]], names=names)
-    train = np.repeat([0.5, 0.4, 0.3] * 2, 2)
-    bend = np.repeat([0.2, 0.1, 0.4] * 2, 2)
-    columns = {"train": train, "ij": train + bend, "test": train + bend}
-    return pd.DataFrame(columns | {"exact": train + 1.5 * bend}, index=index)
-
-
-def test_nearness_levels_and_correlations_against_numbers_that_are_known():
-    errors = table_of_errors()
-    near = genomics.nearness(errors)
-    known = {"gap": 1.0, "none_gap": 3.0, "to_test": 0.0, "none_to_test": 1.0, "none_better": 0.0}
-    known |= dict.fromkeys(["below_exact", "better", "none_below_exact"], 1.0)
-    assert_allclose(near[[*known]].astype(float) - [*known.values()], 0.0, atol=1e-12)
-    published = errors.loc[0]
-    assert_allclose(genomics.levels(1.1 * errors, published, "ij", "ij"), 1.1)
-    assert_allclose(genomics.difference_correlations(errors, published, "exact", "ij"), 1.0)
-
-
-def test_bfgs_stops_near_the_optimum_and_newton_at_it(data, run):
     start = run.model.initial_params(np.random.default_rng(0))
     params, gradient = genomics.by_bfgs(run.model, start, np.ones(14))
     n_clusters = len(run.model.split(params)[1])
@@ -210,3 +164,20 @@ def test_bfgs_stops_near_the_optimum_and_newton_at_it(data, run):
     found = genomics.with_bfgs(model, np.random.default_rng(0), genomics.left_out(1)[:2])
     assert found["newton_gradient"] < 1e-9 < found["bfgs_gradient"]
     assert 0 < found["newton"] < found["newton_none"]
+
+
+def test_nearness_levels_and_correlations_against_numbers_that_are_known():
+    """Two rebuilds, three df, two sizes, where train falls and the others are least at 5."""
+    names = ["rebuild", "df", "left_out"]
+    index = pd.MultiIndex.from_product([[0, 1], [4, 5, 6], [1, 2]], names=names)
+    train = np.repeat([0.5, 0.4, 0.3] * 2, 2)
+    bend = np.repeat([0.2, 0.1, 0.4] * 2, 2)
+    columns = {"train": train, "ij": train + bend, "test": train + bend}
+    errors = pd.DataFrame(columns | {"exact": train + 1.5 * bend}, index=index)
+    near = genomics.nearness(errors)
+    known = {"gap": 1.0, "none_gap": 3.0, "to_test": 0.0, "none_to_test": 1.0, "none_better": 0.0}
+    known |= dict.fromkeys(["below_exact", "better", "none_below_exact"], 1.0)
+    assert_allclose(near[[*known]].astype(float) - [*known.values()], 0.0, atol=1e-12)
+    published = errors.loc[0]
+    assert_allclose(genomics.levels(1.1 * errors, published, "ij", "ij"), 1.1)
+    assert_allclose(genomics.difference_correlations(errors, published, "exact", "ij"), 1.0)

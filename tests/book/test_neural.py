@@ -29,11 +29,6 @@ def text():
     return simulated_text("simulated", np.random.default_rng(0), (150, 30, 30), 10.0, 0.2)
 
 
-@pytest.fixture(scope="module")
-def trained(text):
-    return train(text, TINY)
-
-
 def test_crf_layer_is_the_exact_crf():
     torch.manual_seed(0)
     layer, lengths, n_tags = CRFLayer(4).double(), [5, 3, 1], 4
@@ -45,7 +40,8 @@ def test_crf_layer_is_the_exact_crf():
     assert float(layer(scores, tags, mask).detach()) == pytest.approx(exact, rel=1e-12)
 
 
-def test_training_learns_and_padding_and_batches_change_no_score(text, trained):
+def test_training_learns_and_padding_and_batches_change_no_score(text):
+    trained = train(text, TINY)
     losses = np.array(trained.history)
     assert losses.shape == (3, 2)
     assert (np.diff(losses[:, 0]) < 0).all()
@@ -93,7 +89,8 @@ FOLD = np.array([3, 4, 5])
 ZERO = np.zeros(1)
 
 
-def test_objective_is_the_mean_over_all_pairs(model, params):
+def test_objective_is_the_mean_over_all_pairs_by_weight_as_without_images(model, params):
+    """Weights of a fold are the network without its images."""
     f = model.outputs(torch.as_tensor(params), model.inputs).numpy()
     weights, total = np.random.default_rng(1).random(12), 0.0
     for i in range(12):
@@ -103,6 +100,13 @@ def test_objective_is_the_mean_over_all_pairs(model, params):
             total += weights[i] * weights[j] * (d**2 if same else max(1.0 - d, 0.0) ** 2)
     expected = 12 * (total / weights.sum() ** 2 + 1e-3 * params @ params)
     assert_allclose(model.objective(params, weights), expected, rtol=1e-6)
+    kept = np.setdiff1d(np.arange(12), FOLD)
+    alone = replace(model, images=model.images[kept], person=model.person[kept])
+    alone.__dict__["inputs"] = model.inputs[kept]  # standardised as all images are
+    ours = model.derivatives.value_and_gradient(params, acv.folds.weights(12, FOLD))
+    theirs = alone.derivatives.value_and_gradient(params, np.ones(9))
+    for mine, other in zip(ours, theirs, strict=True):
+        assert_allclose(mine / 12, other / 9, rtol=1e-9, atol=1e-12)
 
 
 def test_derivatives_are_differences_and_the_printed_cross_has_its_normaliser(model, params):
@@ -124,13 +128,3 @@ def test_derivatives_are_differences_and_the_printed_cross_has_its_normaliser(mo
     mean = no_penalty.derivatives.value_and_gradient(params, ones)[1]
     printed = model.printed_cross(params, acv.folds.Folds([FOLD]))[0]
     assert_allclose(printed * (9 / 12) ** 2, ours - 2 * 3 / 12 * mean, rtol=1e-8, atol=1e-12)
-
-
-def test_weights_of_a_fold_are_the_network_without_its_images(model, params):
-    kept = np.setdiff1d(np.arange(12), FOLD)
-    alone = replace(model, images=model.images[kept], person=model.person[kept])
-    alone.__dict__["inputs"] = model.inputs[kept]  # standardised as all images are
-    ours = model.derivatives.value_and_gradient(params, acv.folds.weights(12, FOLD))
-    theirs = alone.derivatives.value_and_gradient(params, np.ones(9))
-    for mine, other in zip(ours, theirs, strict=True):
-        assert_allclose(mine / 12, other / 9, rtol=1e-9, atol=1e-12)

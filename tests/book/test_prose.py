@@ -173,17 +173,15 @@ def test_the_published_ledger_is_complete_and_each_figure_is_of_a_run(records):
     assert kept >= {str(path.relative_to(PUBLISHED)) for path in PUBLISHED.glob("figures/*")}
 
 
-def test_no_claim_of_a_paper_fails_by_a_rule_of_ours_or_on_a_stand_in_unexplained(records):
+def test_no_claim_fails_by_a_rule_of_ours_or_on_a_stand_in_unexplained(records):
+    """Doing nothing fails most rules that hold."""
     claims, failed = load_claims(), {r["id"] for r in records if r["ok"] is False}
     fails = [claims[id] for id in failed & claims.keys() if not claims[id].is_ours]
     causes = [{part for part in c.parts if part in failed} or {c.id} for c in fails]
     assert causes
     assert all(any(not claims[id].is_ours for id in own) for own in causes)
     assert publish.stand_ins(records, claims) == []
-
-
-def test_doing_nothing_fails_most_rules_that_hold(records):
-    text = scoreboard.first(load_claims(), {record["id"]: record for record in records})
+    text = scoreboard.first(claims, {record["id"]: record for record in records})
     assert float(re.search(r"of all, ours too, ([\d.]+)%", text)[1]) >= 74
 
 

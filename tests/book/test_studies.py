@@ -25,7 +25,7 @@ def test_laws_have_variance_one_and_the_sub_gaussian_constant_they_name(law):
     assert_allclose(np.exp(x**2 / c_squared).mean(), 2.0, rtol=0.03)
 
 
-def test_largest_errors_are_those_of_refits_without_the_rows():
+def test_largest_errors_are_those_of_refits_without_the_rows_delta_errors_standard_errors():
     largest = glm_rates.leave_k_out("bounded", [60], 5, 2, 1, default_rng(1)).iloc[0]
     assert largest.none > largest.ij > largest.ns > 0.0
     model = glm_rates.logistic_data("bounded", 60, 2, default_rng(1))
@@ -37,9 +37,6 @@ def test_largest_errors_are_those_of_refits_without_the_rows():
         alone = acv.fit(GLM(model.X[kept], model.y[kept]), tolerance=1e-10)
         moves.append(np.linalg.norm(alone.params - full.params))
     assert_allclose(largest.none, max(moves), rtol=1e-6)
-
-
-def test_delta_errors_of_a_mean_are_the_standard_error():
     y = default_rng(0).normal(size=50)
     model = GLM(np.ones((50, 1)), y, "gaussian", intercept=False)
     errors = glm_rates.delta_errors(model, acv.fit(model))
@@ -64,20 +61,15 @@ def test_an_estimate_is_that_of_the_library():
     assert_allclose(table.loc[0, ["estimate", "se"]].astype(float), direct[:2], rtol=1e-6)
 
 
-NAMES = ("no_adjustment", "infinitesimal_jackknife", "exact", "newton_step")
-
-
-@pytest.fixture(scope="module")
-def problem():
+def test_measures_of_a_draw_are_those_of_its_ten_folds_and_calls_are_counted():
+    """And the meter is taken off."""
     data = datasets.simulate_dodgers(default_rng(0)).head(6_000)
     model = PoissonTraffic(data.counts, data.day)
-    return model, acv.fit(model)
-
-
-def test_measures_of_a_draw_are_those_of_its_ten_folds(problem):
-    rungs = traffic.redraws(*problem, 2, default_rng(0))["contiguous", 5]
+    fit = acv.fit(model)
+    rungs = traffic.redraws(model, fit, 2, default_rng(0))["contiguous", 5]
     losses = {name: np.concatenate(rung.losses[10:]) for name, rung in rungs.items()}
-    none, ij, exact, ns = (losses[name] for name in NAMES)
+    names = ("no_adjustment", "infinitesimal_jackknife", "exact", "newton_step")
+    none, ij, exact, ns = (losses[name] for name in names)
     row = traffic.by_draw(rungs).loc[1].swaplevel()["infinitesimal_jackknife"]
     assert_allclose(row["R"], np.corrcoef(ij, exact)[0, 1])
     assert_allclose(row["R of differences"], np.corrcoef(ij - none, exact - none)[0, 1])
@@ -87,10 +79,6 @@ def test_measures_of_a_draw_are_those_of_its_ten_folds(problem):
     assert_allclose(row["in_se"], abs(np.mean(ij - exact)) / traffic.one_draw(rungs, 1)["exact"].se)
     fourth = traffic.newton_against(rungs)
     assert_allclose(fourth.differences[1], np.corrcoef(ns - none, ij - none)[0, 1])
-
-
-def test_calls_are_counted_and_the_meter_is_taken_off(problem):
-    model, fit = problem
     derivatives = acv.derivatives_of(model)
     folds = traffic.folds_of("iid", model, 10, 7, default_rng(0))
     with counting.metered(derivatives) as (calls, seconds):
@@ -114,30 +102,19 @@ def test_the_authors_way_finds_the_same_params():
     assert found["exact_over_ij"] > found["ns_over_ij"] > 0
 
 
-@pytest.fixture(scope="module")
-def tracts():
+def test_a_step_by_tract_is_a_step_of_em_which_never_raises_the_objective_and_sorts():
+    """The paper's coupling counts every edge twice."""
     outlines, edges = hexagons(6, 5)
     counts = default_rng(0).poisson(np.where(np.arange(30) < 14, 4, 15))
-    return datasets.Areas(counts, edges, "simulated", "", "small", outlines)
-
-
-@pytest.fixture(scope="module")
-def fields(tracts):
-    return {beta: mrf.every_rung(tracts, beta, acv.folds.leave_one_out(30)) for beta in (0.1, 0.3)}
-
-
-def test_a_step_by_tract_is_a_step_of_em(tracts, fields):
-    """The paper's coupling counts every edge twice."""
+    tracts = datasets.Areas(counts, edges, "simulated", "", "small", outlines)
+    field = mrf.every_rung(tracts, 0.3, acv.folds.leave_one_out(30))
     assert mrf.hidden_field(tracts, 0.3).coupling == 0.6
-    model, params = fields[0.3].model, fields[0.3].fit.params + 0.1
+    model, params = field.model, field.fit.params + 0.1
     weights = acv.folds.weights(30, [3, 4])
     expected = mrf.maximise(model, params, weights)
     assert_allclose(mrf.maximise_by_tract(model, params, weights), expected, rtol=1e-12)
-
-
-def test_em_never_raises_the_objective_and_sorts(fields):
-    model, weights = fields[0.3].model, acv.folds.weights(30, [3, 20])
-    params, values = fields[0.3].fit.params[::-1], []
+    weights = acv.folds.weights(30, [3, 20])
+    params, values = field.fit.params[::-1], []
     for _ in range(8):
         values.append(model.objective(params, weights))
         params = mrf.maximise(model, params, weights)
@@ -210,6 +187,9 @@ def test_the_bound_holds_where_it_applies_and_it_applies_to_many_data(family, pe
 
 @pytest.mark.parametrize("family", THIRDS)
 def test_the_constants_are_suprema_over_the_ball(family):
+    of_none = GLM(np.arange(20.0)[:, None] / 20, np.arange(20.0), "gaussian")
+    with pytest.raises(ValueError, match="gaussian family has no constants"):
+        theorem1(acv.fit(of_none), [[0]])
     glm, radius, rng = glm_of(family, 40), 0.4, default_rng(1)
     fit = acv.fit(glm)
     ball, folds = Ball(glm, fit.params, radius), acv.folds.leave_one_out(40)
@@ -231,12 +211,6 @@ def test_the_constants_are_suprema_over_the_ball(family):
             assert max(sums) / 40 <= deltas[n] * (1 + 1e-12)
 
 
-def test_families_without_constants_are_refused():
-    glm = GLM(np.arange(20.0)[:, None] / 20, np.arange(20.0), "gaussian")
-    with pytest.raises(ValueError, match="gaussian family has no constants"):
-        theorem1(acv.fit(glm), [[0]])
-
-
 class Dense:
     """A matrix that is a mean of `parts`, which a sample takes some of."""
 
@@ -253,13 +227,10 @@ class Dense:
         return vectors.copy()
 
 
-@pytest.fixture
-def products():
+def test_with_all_of_h_lissa_is_the_solution_and_more_sites_come_nearer_or_it_does_not_agree():
+    """What has not converged does not agree."""
     x = default_rng(0).standard_normal((200, 5))
-    return Dense(np.einsum("ni,nj->nij", x, x) + 0.3 * np.eye(5))
-
-
-def test_with_all_of_h_lissa_is_the_solution_and_more_sites_come_nearer(products):
+    products = Dense(np.einsum("ni,nj->nij", x, x) + 0.3 * np.eye(5))
     b, rng = default_rng(1).standard_normal((3, 5)), default_rng(2)
     x, distance = lissa(products, b, rng, damping=0.2)
     assert_allclose(x, np.linalg.solve(products.matrix + 0.2 * np.eye(5), b.T).T, rtol=1e-4)
@@ -268,10 +239,7 @@ def test_with_all_of_h_lissa_is_the_solution_and_more_sites_come_nearer(products
     runs = [lissa(products, b, default_rng(3), size=n, **settings) for n in (20, 200)]
     few, all_of_them = (run[1][0] for run in runs)
     assert all_of_them < 1e-3 < few < 0.5
-
-
-@pytest.mark.parametrize("settings", [{"depth": 2}, {"scale": 0.01, "depth": 300}])
-def test_what_has_not_converged_does_not_agree(products, settings):
-    x, (distance,) = lissa(products, np.ones((1, 5)), default_rng(0), **settings)
-    assert distance > 0.1
-    assert np.isinf(x).all() == ("scale" in settings)
+    for settings in ({"depth": 2}, {"scale": 0.01, "depth": 300}):
+        x, (distance,) = lissa(products, np.ones((1, 5)), default_rng(0), **settings)
+        assert distance > 0.1
+        assert np.isinf(x).all() == ("scale" in settings)

@@ -30,16 +30,11 @@ def small(name="svmguide3", n=120, seed=0):
     return Libsvm(name, X, y, "simulated", ""), rng
 
 
-@pytest.fixture(scope="module")
-def regression():
-    """(model, each rung on five folds), a square loss."""
+def test_eq_11_is_exact_where_the_loss_is_linear_and_a_paired_discrepancy_a_t_statistic():
+    """Of each rung on five folds, a square loss."""
     data, rng = small("abalone", n=200)
     model = general.semi_supervised(data, rng, labelled=0.3, gamma_p=1.0, gamma_i=0.3)
-    return model, general.every_rung(model, rng, 5)
-
-
-def test_eq_11_is_exact_where_the_loss_is_linear_in_the_parameters(regression):
-    model, results = regression
+    results = general.every_rung(model, rng, 5)
     move = results["as_printed"].params - results["exact"].fit.params
     folds = results["exact"].folds
     features = model.energy.features
@@ -49,12 +44,9 @@ def test_eq_11_is_exact_where_the_loss_is_linear_in_the_parameters(regression):
     expected = abs((linear - exact) / (plain - exact))
     found = general.expansions(model, results).over_plugged["as_printed"]
     assert found == pytest.approx(expected)
-
-
-def test_a_paired_discrepancy_is_a_t_statistic(regression):
-    _, results = regression
     exact, none = (results[name].fold_losses for name in ("exact", "no_adjustment"))
-    row = general.agreement(*regression).join(general.discrepancies(results)).loc["no_adjustment"]
+    table = general.agreement(model, results).join(general.discrepancies(results))
+    row = table.loc["no_adjustment"]
     assert_allclose(row.paired, abs(stats.ttest_rel(none, exact).statistic))
     assert_allclose(row.in_se, abs((none - exact).mean()) / stats.sem(exact), rtol=0.05)
 
@@ -116,7 +108,7 @@ def test_in_one_leaf_neighbours_are_the_nearest_and_the_sum_is_that_of_all_pairs
     assert (few != few.T).nnz == 0
 
 
-def test_emissions_are_as_far_apart_as_gaussians(rng):
+def test_emissions_are_as_far_apart_as_gaussians_and_drawn_with_their_moments(rng):
     """sum_x sqrt(p q) of neighbours is exp(-d^2 / 8) for counts and categories, too."""
     for d in (1.5, 2.5, 4.0):
         wanted = np.exp(-(d**2) / 8.0)
@@ -127,9 +119,6 @@ def test_emissions_are_as_far_apart_as_gaussians(rng):
         assert_allclose(np.sqrt(p[:-1] * p[1:]).sum(axis=1), wanted, rtol=1e-9)
         means = state_models.truth(state_models.Design("gaussian", 2, d, 1, 9), rng).law
         assert_allclose(np.diff(means), d)
-
-
-def test_what_is_drawn_has_the_moments_of_its_states():
     rng = np.random.default_rng(1)
     for emission in state_models.EMISSIONS:
         truth = state_models.truth(state_models.Design(emission, 2, 4.0, 1, 9), rng)
@@ -170,7 +159,7 @@ def test_a_row_is_what_the_library_says():
     assert simplest + 1 == min(close.index)
 
 
-def test_information_criteria_count_parameters_and_frames(rng):
+def test_criteria_count_parameters_and_frames_and_the_future_comes_next_in_each_sequence(rng):
     model = GaussianHMM([rng.standard_normal(30), rng.standard_normal(20)], 2)
     fit = acv.fit(model)
     found = state_counts.information(model, fit)
@@ -178,6 +167,10 @@ def test_information_criteria_count_parameters_and_frames(rng):
     assert found["aic"] == pytest.approx(doubled + 2 * (1 + 2 + 4))
     assert found["bic"] == pytest.approx(doubled + 7 * np.log(50))
     assert found["icl"] > found["bic"]
+    model = GaussianHMM([np.arange(20.0), np.arange(20.0)], 1)
+    folds = state_counts.future(model)
+    assert list(folds[0]) == [*range(10, 20), *range(30, 40)]
+    assert [list(s) for s in folds.scored[:2]] == [[10, 11, 30, 31], [12, 13, 32, 33]]
 
 
 def test_intervals():
@@ -186,10 +179,3 @@ def test_intervals():
     assert low - 0.01 < found[0] < 0.2 == mean < found[1] < high + 0.01
     assert states.interval([True] * 30)[2] == 1.0
     assert states.interval([1.0, 3.0]) == pytest.approx((2.0, 2 - 1.96, 2 + 1.96))
-
-
-def test_the_future_is_what_comes_next_in_every_sequence():
-    model = GaussianHMM([np.arange(20.0), np.arange(20.0)], 1)
-    folds = state_counts.future(model)
-    assert list(folds[0]) == [*range(10, 20), *range(30, 40)]
-    assert [list(s) for s in folds.scored[:2]] == [[10, 11, 30, 31], [12, 13, 32, 33]]

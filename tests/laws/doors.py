@@ -227,14 +227,10 @@ def measured(model, fit, result, folds):
 
 
 def compared(model, fit, result, folds):
-    other = replace(model, penalty=4.0 * model.penalty)
-    table = acv.compare_models({"a": result, "b": fitted_like(other, folds)})
+    other = acv.fit(replace(model, penalty=4.0 * model.penalty), **TIGHT)
+    table = acv.compare_models({"a": result, "b": acv.exact(other, folds, **TIGHT)})
     elpd = table.elpd[["a", "b"]].to_numpy() / sum(map(len, folds))
     return {"elpd": Said(elpd, result.se), "best": Said(table.index[0])}
-
-
-def fitted_like(model, folds):
-    return acv.exact(acv.fit(model, **TIGHT), folds, **TIGHT)
 
 
 def chosen(model, fit, result, folds):
@@ -345,16 +341,12 @@ def real_frames(rng, z):
     return np.round(8 * z[:, None] * [1.0, -1.0] + 2 * rng.normal(size=(len(z), 2)))
 
 
-def autoregressive(rng, z):
+def autoregressive(rng, z, part=1):
     x = np.zeros(len(z))
     noise = 4 * rng.normal(size=len(z))
     for t in range(len(z)):
         x[t] = np.round(20 * z[t] + 0.4 * (x[t - 1] - 20 * z[t - 1] if t else 0.0) + noise[t])
-    return x
-
-
-def small_steps(rng, z):
-    return np.round(autoregressive(rng, z) / 4)
+    return np.round(x / part)
 
 
 def mixed_frames(rng, z):
@@ -428,7 +420,7 @@ HMMS = {  # frames, parameters, what follows the unit of a channel, settings
     "GaussianHMM full": (real_frames, ("mean",), LEVELS, {"covariance": "full"}),
     "MixtureHMM": (mixed_frames, (), LEVELS, {}),
     "AutoRegressiveHMM": (autoregressive, ("sd",), LEVELS, {}),
-    "NeuralHMM": (small_steps, (), LEVELS, {"n_hidden": 1}),
+    "NeuralHMM": (lambda rng, z: autoregressive(rng, z, 4), (), LEVELS, {"n_hidden": 1}),
     "PoissonHMM": (count_frames, ("rate",), {}, {}),
     "CategoricalHMM": (code_frames, ("probability",), {}, {}),
 }

@@ -73,19 +73,14 @@ def test_every_public_name_is_a_door_or_none_for_a_reason():
     assert not entered & left
 
 
-def test_each_law_has_a_file_and_tests_of_its_own():
+def test_each_law_has_a_file_and_those_of_all_doors_are_asked_of_each_or_a_reason_is_told():
+    """And the table of doors and laws, which pytest -s prints."""
     for law in LAWS:
         importlib.import_module(f".test_{law}", __package__)
     files = {path.stem for path in Path(__file__).parent.glob("test_*.py")}
     assert files == {f"test_{law}" for law in LAWS} | {"test_doors"}
     assert {law for law, _ in TESTED} == set(LAWS)
     assert max(TESTED.values()) == 1
-
-
-def test_laws_of_all_doors_are_asked_of_each_or_a_reason_is_told():
-    """And the table of doors and laws, which pytest -s prints."""
-    for law in LAWS:
-        importlib.import_module(f".test_{law}", __package__)
     under = {door: set() for door in DOORS}
     for law, key in TESTED:
         for door in DOORS:

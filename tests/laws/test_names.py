@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold, LeaveOneGroupOut
 import acvlib as acv
 from acvlib import models
 from acvlib.models.mrf.areas import neighbours
-from acvlib.weighting import hide_labels
+from acvlib.weighting import hide_labels, weights_of
 
 from .doors import DOORS, TIGHT, compared_by, folds_of, on_map, real_frames, words
 from .law import RNG, Refused, ask, cases, hold, refused, same
@@ -246,9 +246,9 @@ def test_folds_are_called_by_their_labels(name):
         assert refused(acv.plots.series, None, np.arange(40), values, turned, words="to_numpy")
 
 
-@cases("names", ["Model", "HiddenMRF"], "of what is observed, or none")
+@cases("names", ["Model", "HiddenMRF"], "of sites, of what is observed, or none")
 def test_names_are_those_of_what_is_observed_or_there_are_none(name):
-    """And none that depends on whether pandas was imported."""
+    """And none that depends on whether pandas was imported; in the order of the sites."""
     if name == "HiddenMRF":
         model = models.HiddenMRF(GROUPS.to_numpy(), np.empty((0, 2), int), 0.5)
         assert acv.folds.leave_one_out(model).labels is None
@@ -268,6 +268,12 @@ def test_names_are_those_of_what_is_observed_or_there_are_none(name):
     weights = pd.DataFrame([np.arange(12.0)], columns=ROWS.index)
     found = acv.bootstrap.refits(fit, weights[ROWS.index[::-1]])
     assert np.array_equal(found, acv.bootstrap.refits(fit, weights.to_numpy()))
+    seen = pd.Series(np.arange(12) != 11, ROWS.index[::-1])  # s0 is missing
+    assert list(acv.folds.leave_one_out(own_mean(observed=seen)).labels) == list(ROWS.index[1:])
+    weights = pd.Series(np.arange(12.0), ROWS.index[::-1])
+    assert np.array_equal(weights_of(own_mean(sample_weight=weights)), np.arange(12.0)[::-1])
+    free = own_mean(sample_weight=None, context=5, frames=[1], log_prior=1.0, sequences=[1])
+    acv.choose([free, free], acv.folds.k_fold(12, 3), "exact")  # names that mean nothing here
 
 
 DAYS = pd.date_range("2024", periods=6)
@@ -408,18 +414,6 @@ def own_mean(**named):
     model = OfFunctions(12, lambda params, weights: (weights * losses(params)).sum(), losses)
     vars(model).update({"index": ROWS.index} | named)
     return model
-
-
-@cases("names", ["Model"], "of sites")
-def test_series_of_ones_own_model_are_in_the_order_of_its_sites(name):
-    seen = pd.Series(np.arange(12) != 11, ROWS.index[::-1])  # s0 is missing
-    assert list(acv.folds.leave_one_out(own_mean(observed=seen)).labels) == list(ROWS.index[1:])
-    from acvlib.weighting import weights_of
-
-    weights = pd.Series(np.arange(12.0), ROWS.index[::-1])
-    assert np.array_equal(weights_of(own_mean(sample_weight=weights)), np.arange(12.0)[::-1])
-    free = own_mean(sample_weight=None, context=5, frames=[1], log_prior=1.0, sequences=[1])
-    acv.choose([free, free], acv.folds.k_fold(12, 3), "exact")  # names that mean nothing here
 
 
 SEQUENCES = ("GaussianHMM", "GaussianHMM full", "MixtureHMM", "PoissonHMM", "AutoRegressiveHMM")

@@ -112,16 +112,13 @@ def test_default_priors_are_weak_or_seen(name):
         assert pull < PULL or any("prior" in str(warning.message) for warning in said)
 
 
-def test_priors_that_outweigh_small_weights_are_seen():
+def test_priors_that_outweigh_small_weights_are_seen_and_have_a_name_where_the_model_is_made():
     """As of weights that sum to 1: what they widen is the standard error, not the limit."""
     rng = np.random.default_rng(0)
     x = 3 * states(rng) + rng.normal(size=600)
     for weight in (1e-3, 1e-6):
         with pytest.warns(StrongPrior, match="variance_prior"):
             acv.fit(models.GaussianHMM(x, 2, sample_weight=weight))
-
-
-def test_what_is_widened_has_that_name_where_the_model_was_made():
     for name, make in MODELS.items():
         build = getattr(models, name.split(":")[0])
         emission = getattr(make(np.random.default_rng(0), 1.0), "emission", None)

@@ -102,7 +102,7 @@ def test_other_numbers_are_converted(tmp_path, memory):
     assert data.y is None
 
 
-def test_a_frame_may_have_its_targets_beside_it():
+def test_a_frame_may_have_its_targets_beside_it_or_in_another_file(tmp_path):
     """In its order, or by the names of its rows."""
     for target in (FRAME["label"], FRAME["label"].sample(frac=1.0, random_state=0), Y):
         data = Examples.of(FRAME[["a", "b", "c"]], target)
@@ -111,6 +111,15 @@ def test_a_frame_may_have_its_targets_beside_it():
     assert np.array_equal(Examples.of(FRAME.set_axis([0, *"x" * 299]), "label").X, X)
     with pytest.raises(ValueError, match="the index of target differs"):
         Examples.of(FRAME, FRAME["label"].set_axis(np.arange(300) + 1))
+    np.save(tmp_path / "y.npy", Y)
+    for source in (FRAME, polars.from_pandas(FRAME), one_file(tmp_path), npy(tmp_path)):
+        for target in (tmp_path / "y.npy", str(tmp_path / "y.npy")):
+            assert np.array_equal(Examples.of(source, target).y, Y)
+    named = FRAME.rename(columns={"label": "y.npy"})
+    assert Examples.of(named, "y.npy", (name for name in ["a", "b"])).X.shape == (300, 2)
+    for features in ("a", 3):
+        with pytest.raises(ValueError, match="must be a list of names"):
+            Examples.of(FRAME, "label", features)
 
 
 def test_a_series_beside_a_file_goes_by_the_index_that_is_stored(tmp_path):
@@ -214,18 +223,6 @@ def test_columns_are_refused_by_name(case, tmp_path):
 def test_other_sources_are_refused(source, arguments, error, message):
     with pytest.raises(error, match=message):
         Examples.of(source, **{"target": "label", **arguments})
-
-
-def test_targets_may_stand_in_another_file(tmp_path):
-    np.save(tmp_path / "y.npy", Y)
-    for source in (FRAME, polars.from_pandas(FRAME), one_file(tmp_path), npy(tmp_path)):
-        for target in (tmp_path / "y.npy", str(tmp_path / "y.npy")):
-            assert np.array_equal(Examples.of(source, target).y, Y)
-    named = FRAME.rename(columns={"label": "y.npy"})
-    assert Examples.of(named, "y.npy", (name for name in ["a", "b"])).X.shape == (300, 2)
-    for features in ("a", 3):
-        with pytest.raises(ValueError, match="must be a list of names"):
-            Examples.of(FRAME, "label", features)
 
 
 def test_bad_npy_and_empty_folders_are_refused(tmp_path):

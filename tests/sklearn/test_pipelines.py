@@ -63,13 +63,6 @@ def test_rows_are_scored_as_they_are_transformed_alone(transform):
         assert_allclose(2.0 * tuned.scores, squares.mean())
 
 
-def test_tables_of_arrow_are_taken_by_names():
-    table = pyarrow.table(dict(zip("abcd", X.T, strict=True)))
-    predict = partial(acv.approx_cross_val_predict, make_pipeline(Ridge()).fit(table, VALUES))
-    turned = table.select(list("cabd"))
-    assert_allclose(predict(turned, VALUES), predict(table.to_pandas(), VALUES))
-
-
 OTHERS = [
     [StandardScaler(), PCA(3)],
     [VarianceThreshold()],
@@ -89,6 +82,11 @@ def test_other_steps_stay_as_fitted(steps):
 
 
 def test_predictions_of_a_pipeline():
+    """Tables of Arrow are taken by names."""
+    table = pyarrow.table(dict(zip("abcd", X.T, strict=True)))
+    predict = partial(acv.approx_cross_val_predict, make_pipeline(Ridge()).fit(table, VALUES))
+    turned = table.select(list("cabd"))
+    assert_allclose(predict(turned, VALUES), predict(table.to_pandas(), VALUES))
     pipe = make_pipeline(StandardScaler(), Ridge()).fit(X, VALUES)
     ours = acv.approx_cross_val_predict(pipe, X, VALUES, cv=LeaveOneOut())
     inner = cross_val_predict(Ridge(), pipe[:-1].transform(X), VALUES, cv=LeaveOneOut())
@@ -137,7 +135,7 @@ def test_a_penalty_is_l2_whatever_its_name(kind, share):
     assert estimators.settings_of(model, LABELS)["penalty"] == 2.0
 
 
-def test_params_have_the_names_of_cross_validate():
+def test_params_have_the_names_of_cross_validate_and_are_not_routed():
     params = {"pipeline__ridge__sample_weight": WEIGHTS}
     pipe = make_pipeline(FunctionTransformer(), make_pipeline(Ridge())).fit(X, ETA, **params)
     theirs = cross_validate(pipe, X, ETA, params=params)["test_score"]
@@ -147,9 +145,6 @@ def test_params_have_the_names_of_cross_validate():
         acv.approx_cross_validate(pipe, X, ETA, params={"sample_weight": WEIGHTS})
     with pytest.raises(TypeError, match="params must be of type dict"):
         acv.approx_cross_validate(pipe, X, ETA, params=WEIGHTS)
-
-
-def test_params_that_would_be_routed_are_refused():
     with sklearn.config_context(enable_metadata_routing=True):
         model = Ridge().set_fit_request(sample_weight=True).fit(X, ETA, WEIGHTS)
         with pytest.raises(ValueError, match="would be routed, which is not done here"):

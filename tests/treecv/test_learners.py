@@ -109,17 +109,29 @@ def test_settings_and_rows_that_a_learner_cannot_take(table, make, message):
         make(table)
 
 
-def test_classes_may_be_any_collection_of_labels(table):
+def test_classes_are_any_collection_and_an_estimator_learns_once_for_each_model(table):
+    """The law of what is theirs has its losses; with two folds each model has one half to learn."""
     for classes in ({-1, 1}, np.array([1.0, -1.0]), [-1, 1]):
         learner = learners.PartialFit(SGDClassifier(random_state=0), classes)
         same = learners.PartialFit(SGDClassifier(random_state=0), (-1, 1))
         found, expected = treecv(learner, table, 5), treecv(same, table, 5)
         np.testing.assert_array_equal(found.pointwise, expected.pointwise)
+    estimator = SGDRegressor(shuffle=False, random_state=0)
+    learner = learners.PartialFit(estimator)
+    tree, standard = (method(learner, table, 2, shuffle=False) for method in (treecv, kfold))
+    np.testing.assert_array_equal(tree.pointwise, standard.pointwise)
+    alone = clone(estimator).partial_fit(table.X[150:], table.y[150:])
+    squares = (alone.predict(table.X[:150]) - table.y[:150]) ** 2
+    np.testing.assert_array_equal(tree.pointwise[:150], squares)
+    assert not hasattr(estimator, "coef_")  # it stays as it is
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_kernels_are_reached_only_with_rows_and_columns_that_are_there(table, name):
-    """A kernel does not look: what is not there would be read from, or written to, other memory."""
+    """A kernel does not look: what is not there would be read from, or written to, other memory.
+
+    Nor does a damaged count of rows write elsewhere.
+    """
     learner = LEARNERS[name]
     state = learner.init()
     for call in (learner.update, learner.loss):
@@ -130,24 +142,9 @@ def test_kernels_are_reached_only_with_rows_and_columns_that_are_there(table, na
         with pytest.raises(ValueError, match="is not of"):
             call(state[1:], table.X, table.y)
     np.testing.assert_array_equal(state, learner.init())
-
-
-def test_a_damaged_count_of_rows_does_not_write_elsewhere(table):
     learner = learners.k_means(4, 3)
     for count in (-5.0, -1e18, np.nan):
         state = learner.update(learner.init(), table.X, None)
         state[-1] = count
         learner.update(state, table.X, None)
         assert np.isfinite(state[:12]).all()
-
-
-def test_an_estimator_learns_once_for_each_model_and_stays_as_it_is(table):
-    """The law of what is theirs has its losses; with two folds each model has one half to learn."""
-    estimator = SGDRegressor(shuffle=False, random_state=0)
-    learner = learners.PartialFit(estimator)
-    tree, standard = (method(learner, table, 2, shuffle=False) for method in (treecv, kfold))
-    np.testing.assert_array_equal(tree.pointwise, standard.pointwise)
-    alone = clone(estimator).partial_fit(table.X[150:], table.y[150:])
-    squares = (alone.predict(table.X[:150]) - table.y[:150]) ** 2
-    np.testing.assert_array_equal(tree.pointwise[:150], squares)
-    assert not hasattr(estimator, "coef_")

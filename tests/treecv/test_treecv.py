@@ -124,8 +124,14 @@ def test_every_loss_is_that_of_the_model_trained_on_the_complement_in_its_order(
             assert result.pointwise[row] == learner.loss(state, data.X[[row]], data.y[[row]])[0]
 
 
-def test_the_paper_feeds_its_figure_1_like_this():
+def test_the_paper_feeds_its_figure_1_like_this_and_a_state_that_is_kept_is_copied():
+    """Before it learns, where the learner keeps it."""
     assert recorded(4, 4, "fixed") == {0: [2, 3, 1], 1: [2, 3, 0], 2: [0, 1, 3], 3: [0, 1, 2]}
+    kept = Recorder()
+    kept.init = lambda state=[]: state  # noqa: B006
+    kept.update = lambda state, X, y: state.extend(X[:, 0].astype(int)) or state
+    kfold(kept, numbered(12), 4, shuffle=False)
+    assert all(row not in learnt and len(learnt) == 9 for row, learnt in kept.log.items())
 
 
 @given(sizes)
@@ -223,7 +229,10 @@ def test_rows_sorted_by_class_are_shuffled(method):
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 @methods
-def test_an_exception_names_its_folds_and_the_others_go_on(n_jobs, method):
+def test_an_exception_names_its_folds_and_the_others_go_on_but_for_ctrl_c(n_jobs, method):
+    with pytest.raises(KeyboardInterrupt):
+        treecv(Failing(testing=5, error=KeyboardInterrupt), numbered(16), 8)
+
     def failed(learner):
         with pytest.raises(FoldsFailed) as caught:
             method(learner, numbered(16), 8, shuffle=False)
@@ -237,19 +246,6 @@ def test_an_exception_names_its_folds_and_the_others_go_on(n_jobs, method):
         message, finished = failed(Failing(learning=5))
         assert message == "fold 0 failed: ZeroDivisionError: a bad row (and 6 more folds)"
         np.testing.assert_array_equal(finished, np.arange(8) == 2)  # trained without row 5
-
-
-def test_a_state_that_the_learner_keeps_is_copied_before_it_learns():
-    kept = Recorder()
-    kept.init = lambda state=[]: state  # noqa: B006
-    kept.update = lambda state, X, y: state.extend(X[:, 0].astype(int)) or state
-    kfold(kept, numbered(12), 4, shuffle=False)
-    assert all(row not in learnt and len(learnt) == 9 for row, learnt in kept.log.items())
-
-
-def test_ctrl_c_is_raised():
-    with pytest.raises(KeyboardInterrupt):
-        treecv(Failing(testing=5, error=KeyboardInterrupt), numbered(16), 8)
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,6 @@ def is_log_partition(edges):
     return law
 
 
-def marginals_at(sites, **potentials):
-    return graph.GraphPosterior(**potentials).marginals_at(sites)
-
-
 ELIMINATION = odd.without(odd.OBJECTS, "its class")
 ELIMINATION |= odd.kinds("refuse", other=lambda t: graph.eliminate(4, SMALL[:3], 2))
 ON_CHAIN = {"node": table(6, 2), "edge": table(5, 2, 2)}
@@ -57,10 +53,11 @@ CUBE = "edge: pandas, sparse"  # of three axes
 PATH = np.stack([np.arange(5), np.arange(1, 6)], 1)
 LAWS = {"graph.log_partition": is_log_partition(SMALL)}
 LAWS["chain.log_partition"] = is_log_partition(PATH)
+of_graph = graph.GraphPosterior
 SUMS = {
     "graph.log_partition": graph.log_partition,
-    "graph.GraphPosterior": lambda **a: graph.GraphPosterior(**a).marginals(),
-    "graph.GraphPosterior.marginals_at": marginals_at,
+    "graph.GraphPosterior": lambda **a: of_graph(**a).marginals(),
+    "graph.GraphPosterior.marginals_at": lambda sites, **a: of_graph(**a).marginals_at(sites),
     "chain.log_partition": chain.log_partition,
     "chain.marginals": chain.marginals,
 }

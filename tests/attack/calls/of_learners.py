@@ -72,11 +72,6 @@ add(
 )
 # the name of a file: tests/rows/test_rows.py
 add("Examples.of a source", {"source": FRAME}, less="source: string")
-
-
-def by_parts(estimator):
-    return acv.kfold(learners.PartialFit(estimator), EXAMPLES, 3)
-
-
+by_parts = {"by": lambda estimator: acv.kfold(learners.PartialFit(estimator), EXAMPLES, 3)}
 SGD = SGDRegressor(shuffle=False, random_state=0)
-add("learners.PartialFit", {"estimator": SGD}, by=by_parts)
+add("learners.PartialFit", {"estimator": SGD}, **by_parts)

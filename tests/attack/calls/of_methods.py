@@ -54,13 +54,9 @@ CHECK |= odd.kinds("refuse", int=lambda a: a.astype(int), float=lambda a: a * 1.
 add("refit_unreliable", {"result": STEP, "check": np.array([True, False, True])}, check=CHECK)
 FUTURE = {"fit": fitted("GaussianHMM"), "starts": np.array([30, 33, 36]), "anchors": 2}
 NO_FUTURE = {"starts": odd.NOT_SITES, "fit": odd.always("refuse", other=FIT)}
-
-
-def untimed(**arguments):  # how long it took is no result
-    return replace(acv.leave_future_out(**arguments), seconds=0.0)
-
-
-add("leave_future_out", FUTURE, by=untimed, less="anchors: one", **NO_FUTURE)
+# how long it took is no result
+untimed = {"by": lambda **a: replace(acv.leave_future_out(**a), seconds=0.0)}
+add("leave_future_out", FUTURE, less="anchors: one", **untimed | NO_FUTURE)
 PHI = odd.always("refuse", None_=None, number=1.0, vector=lambda p: p)
 CURVED = odd.always("refuse", curved=lambda p: p[0] ** 3)
 CONSTANT = odd.always("refuse", constant=lambda p: 1.0, floats=lambda p: float(p[0]))
@@ -79,14 +75,9 @@ def ridge_of(alpha):
     return replace(GLM, penalty=alpha[0], site_penalty=alpha[1])
 
 
-def losses_and_slopes(**arguments):
-    found = acv.cv_gradient(**arguments)
-    return found.loss, found.gradient
-
-
-def chosen(**arguments):
-    found = acv.tune(**arguments)
-    return found.alpha, found.loss, found.losses
+def told(door, *names):
+    """What a door says under these names."""
+    return lambda **a: [getattr(found, name) for found in [door(**a)] for name in names]
 
 
 # 0, or too few for ridge_of
@@ -104,17 +95,14 @@ ODD_OF_TUNED = {
     "bounds": odd.always("refuse", **NO_BOUNDS),
 }
 ALPHA = np.array([0.5, 0.25])
-add("cv_gradient", TUNED | {"alpha": ALPHA}, by=losses_and_slopes, alpha=OF_ALPHA, **ODD_OF_TUNED)
+slopes = told(acv.cv_gradient, "loss", "gradient")
+chosen = told(acv.tune, "alpha", "loss", "losses")
+add("cv_gradient", TUNED | {"alpha": ALPHA}, by=slopes, alpha=OF_ALPHA, **ODD_OF_TUNED)
 TWICE = TUNED | {"start": ALPHA, "max_evaluations": 2}
 add("tune", TWICE, by=chosen, instead={"start": OF_ALPHA}, **ODD_OF_TUNED)
-
-
-def without_seconds(exact, other):
-    return acv.compare_methods(exact, other).drop(columns=["seconds"])
-
-
 BOTH = {"exact": EXACT, "other": STEP}
-add("compare_methods", BOTH, by=without_seconds, exact=OTHER, other=OTHER)
+without_seconds = {"by": lambda **a: acv.compare_methods(*a.values()).drop(columns=["seconds"])}
+add("compare_methods", BOTH, exact=OTHER, other=OTHER, **without_seconds)
 for name in ("relative_errors", "theta_errors"):
     add(name, {"exact": EXACT, "result": STEP}, exact=OTHER, result=OTHER)
 RESULTS = {"a": STEP, "b": EXACT}
@@ -137,13 +125,8 @@ add(
 add("difference_estimate", {"result": STEP, "n_exact": 2, "rng": 5}, less="n_exact: one, bool")
 THERE = {"model": GLM, "params": POINT, "rng": 5, "tolerance": 1e-4}
 add("check_model", THERE, less="params: None, nan, far")
-
-
-def at_point(model):
-    return acv.derivatives_of(model).value_and_gradient(POINT, np.ones(N))
-
-
-add("derivatives_of", {"model": GLM}, by=at_point)
+at_point = {"by": lambda model: acv.derivatives_of(model).value_and_gradient(POINT, np.ones(N))}
+add("derivatives_of", {"model": GLM}, **at_point)
 ENDS = {"a": odd.PARAMS, "b": odd.without(odd.PARAMS, "zero axes")}
 between = {"by": FIT.standard_errors_between, "unbounded": True} | ENDS
 add("Fit.standard_errors_between", {"a": POINT, "b": np.ones(3)}, **between)

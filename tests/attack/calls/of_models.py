@@ -76,14 +76,9 @@ model("HiddenMRF", MAP | {"n_states": 2}, less="counts: too short, too long", co
 BESIDE = {"only": "exposure sample_weight", "less": "exposure: tiny, huge"}
 BESIDE |= {"exposure": EXPOSURE, "sample_weight": BY_PLACE}
 model("HiddenMRF exposed", MAP | {"exposure": 1.0 + THREES} | COUNTED, **BESIDE)
-
-
-def two_areas(rng):
-    return geopandas.GeoSeries([shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)])
-
-
+TWO = Draw(lambda rng: geopandas.GeoSeries([shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)]))
 OF_KIND = {"by": lambda areas, kind: neighbours(areas, kind), "only": "kind", "kind": odd.CHOICE}
-add("neighbours", {"areas": Draw(two_areas), "kind": "rook"}, **OF_KIND)
+add("neighbours", {"areas": TWO, "kind": "rook"}, **OF_KIND)
 
 # Tokens
 
@@ -117,22 +112,13 @@ OF_NAMES = odd.LISTS | odd.kinds(
     word=lambda s: [*s[:-1], "ABC"],
     longer=lambda s: [*s[:-1], [*s[-1], "A"]],
 )
-
-
-def linear_crf(tags, **a):
-    return models.LinearChainCRF(labels=tags, **a)
-
-
-def feature_crf(names, **a):
-    return acv.FeatureCRF(labels=names, **a)
-
-
+linear_crf = {"by": lambda tags, **a: models.LinearChainCRF(labels=tags, **a), "tags": OF_TAGS}
+feature_crf = {"by": lambda names, **a: acv.FeatureCRF(labels=names, **a), "names": OF_NAMES}
 for scheme, of in ((None, "sentences"), (weighting.hide_labels, "tokens")):
     more = {"scheme": scheme} | HALF_COUNTED
     less = "scheme: None"
-    model(f"LinearChainCRF {of}", SENTENCES | more, by=linear_crf, less=less, tags=OF_TAGS)
-    described = {"sentences": TOKENS, "names": OF_NAMES}
-    model(f"FeatureCRF {of}", DESCRIBED | more, by=feature_crf, less=less, **described)
+    model(f"LinearChainCRF {of}", SENTENCES | more, less=less, **linear_crf)
+    model(f"FeatureCRF {of}", DESCRIBED | more, less=less, sentences=TOKENS, **feature_crf)
 
 
 def from_crfsuite(sentences, names):
@@ -161,24 +147,15 @@ def energy_probe(**a):
     return energy.value(np.ones(3), np.ones(N)), energy.matrix(np.ones(N)), energy.full
 
 
-def symmetric(rng):
-    half = rng.integers(0, 9, (N, N)) / 8.0
-    return half + half.T
-
-
+SYMMETRIC = Draw(lambda rng: (half := rng.integers(0, 9, (N, N)) / 8.0) + half.T)
 AFFINITY = models.RBFAffinity(dyadic(np.random.default_rng(0), N, 2), 2.0)
 ENERGY = models.ManifoldEnergy(dyadic(np.random.default_rng(2), N, 3), AFFINITY)
-
-
-def all_entries(points, sigma):
-    return models.RBFAffinity(points, sigma).entries(np.arange(len(points)))
-
-
-RBF = {"by": all_entries, "points": odd.ONE, "less": "points: too short, too long"}
+RBF = {"points": odd.ONE, "less": "points: too short, too long"}
+RBF["by"] = lambda points, sigma: models.RBFAffinity(points, sigma).entries(np.arange(len(points)))
 add("RBFAffinity", {"points": table(N, 2), "sigma": 2.0}, is_rbf, **RBF)
 add(
     "GraphAffinity",
-    {"matrix": Draw(symmetric)},
+    {"matrix": SYMMETRIC},
     lambda found, matrix: close(found, matrix),
     by=lambda matrix: models.GraphAffinity(matrix).entries(np.arange(N)),
     matrix=odd.TABLE
@@ -187,12 +164,6 @@ add(
     | odd.kinds("refuse", outlier=lambda a: odd.holed(a, 1e12)),
 )
 add("ManifoldEnergy", {"features": table(N, 3), "affinity": AFFINITY}, by=energy_probe)
-
-
-def semi_supervised(quadratic, **a):
-    return models.SemiSupervised(ridge=quadratic, **a)
-
-
 PARTLY = np.where(np.arange(N) % 4 == 3, np.nan, np.sign(THREES - 0.5))
 SMOOTH = {"energy": ENERGY, "y": PARTLY, "gamma_s": 1.0, "gamma_p": 0.125, "gamma_i": 0.25}
 for loss in ("square", "logistic", "squared_hinge"):
@@ -200,7 +171,7 @@ for loss in ("square", "logistic", "squared_hinge"):
     model(
         f"SemiSupervised {loss}",
         SMOOTH | {"loss": loss, "quadratic": 2 * np.eye(3)},
-        by=semi_supervised,
+        by=lambda quadratic, **a: models.SemiSupervised(ridge=quadratic, **a),
         less=f"y: nan, int8, int64, uint8, uint64, bool{rare}",
         quadratic=odd.without(odd.TABLE, "None", "zeros"),
     )

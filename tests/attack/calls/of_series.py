@@ -1,7 +1,5 @@
 """Models of series, built from odd data, and series that are odd as a whole."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 
@@ -109,17 +107,13 @@ model(
 )
 EMISSIONS = {Gaussian: {"mean_scale": 10.0}, AutoRegression: {"order": 1}}
 EMISSIONS[NeuralAutoRegression] = {"order": 1, "n_hidden": 2}
-
-
-def emitted(kind, **settings):
-    return probe(models.HMM(sequences(np.random.default_rng(0)), 2, kind(**settings)))
-
-
+FIXED = sequences(np.random.default_rng(0))
 for kind, plain in EMISSIONS.items():
     own = {"less": "mean_scale: inf"} if kind is Gaussian else {}
     if kind is NeuralAutoRegression:
         own = {"order": odd.kinds("refuse", zero=lambda v: 0)}
-    add(f"emissions.{kind.__name__}", plain, by=partial(emitted, kind), **own)
+    emitted = {"by": lambda kind=kind, **a: probe(models.HMM(FIXED, 2, kind(**a)))}
+    add(f"emissions.{kind.__name__}", plain, **emitted | own)
 
 # Traffic
 
@@ -192,17 +186,11 @@ def scaled(whole):
     return acv.fit(models.GLM(X * whole, y, penalty=whole**2)).objective
 
 
-def is_unscaled(found, whole):
-    close(found, scaled(1.0), 1e-5)
-
-
-def is_one_state(found, whole):
-    close(found, -800.0 * whole, 1e-9)
-
-
+LAWS = {"chain": lambda found, whole: close(found, -800.0 * whole, 1e-9)}
+LAWS["scale"] = lambda found, whole: close(found, scaled(1.0), 1e-5)
 whole("near-zero transition", near_zero, likely=50.0, rare=700.0, never=800.0, far=1e5)
 NONE = RNG.poisson(8.0, 1000)
 BUSY = NONE + RNG.poisson(9.0, 1000) * (np.arange(1000) % 9 < 2)
 whole("fit of traffic", traffic_fit, busy=BUSY, quiet=NONE, two=NONE[:2], month=NONE[:30])
-whole("chain of many steps", long_chain, is_one_state, long=10_000, short=2)
-whole("scale of X", scaled, is_unscaled, tiny=1e-150, small=1e-9, large=1e9, huge=1e150)
+whole("chain of many steps", long_chain, LAWS["chain"], long=10_000, short=2)
+whole("scale of X", scaled, LAWS["scale"], tiny=1e-150, small=1e-9, large=1e9, huge=1e150)

@@ -3,6 +3,7 @@
 import inspect
 
 import numpy as np
+from hmmlearn import hmm
 
 import acvlib as acv
 from acvlib.folds import Folds
@@ -60,20 +61,13 @@ def checked(model):
     }
 
 
-def of_any_length(family):
-    return odd.without(family, "None", "fewer", "one too short", "one too long")
-
-
-def is_unpacked(found, params):
-    close(found, params)
-
-
 OWN_SEQUENCES = odd.without(SEQUENCES, "none", "None", "channels")
 NOT_A_SET = "; fold: turned, mask, one"
 LESS = "rng: None; X: too short, too long, empty"
 for name, model in ZOO.items():
     plain = values(name, model)
-    new = of_any_length(TOKENS if name.startswith("Feature") else LISTS_OF_TABLES)
+    new = TOKENS if name.startswith("Feature") else LISTS_OF_TABLES
+    new = odd.without(new, "None", "fewer", "one too short", "one too long")  # of any length
     for method, arguments in checked(model).items():
         if set(arguments) & plain.keys():
             bound = getattr(model, method)
@@ -89,21 +83,16 @@ for name, model in ZOO.items():
             add(f"{name}.{method}", kept, by=bound, unbounded=True, **settings)
     if hasattr(model, "pack"):
         less = "params: far" if name == "PoissonTraffic" else ""  # beyond doubles
-        settings = {"by": lambda params, m=model: m.pack(m.unpack(params)), "less": less}
-        add(f"{name}.pack", {"params": POINTS[name]}, is_unpacked, **settings)
-
-
-def hmmlearns():
-    from hmmlearn.hmm import GaussianHMM
-
-    return GaussianHMM(2, random_state=0).fit(FORTY)
+        packed = {"by": lambda params, m=model: m.pack(m.unpack(params)), "less": less}
+        packed["law"] = lambda found, params: close(found, params)
+        add(f"{name}.pack", {"params": POINTS[name]}, **packed)
 
 
 LENGTHS = odd.always("refuse", short=[15, 24], zero=[40, 0], negative=[50, -10], text="ab")
 LENGTHS |= odd.always("refuse", fraction=[15.5, 24.5], none=[], nested=[[15, 25]])
 add(
     "from_hmmlearn",
-    {"estimator": hmmlearns(), "X": FORTY, "lengths": [15, 25]},
+    {"estimator": hmm.GaussianHMM(2, random_state=0).fit(FORTY), "X": FORTY, "lengths": [15, 25]},
     by=lambda estimator, X, lengths: acv.from_hmmlearn(estimator, X, lengths)[1],
     only="estimator lengths",
     lengths=LENGTHS,
