@@ -315,10 +315,9 @@ theta = by_size["supervised"]["theta as_printed"]
 ledger.record_draws("zhu.thm.supervised.theta.as_printed", theta)
 for kind in ("hinge", "contrastive"):
     times = general_rates.growth(small[kind], rng).T
-    nothing = times.no_adjustment.times
     for rung, (value, *ends) in times[RUNGS[:2]].items():
-        id = f"zhu.svm.rate.{kind}.{rung}"
-        ledger.record(id, value, None, None, nothing, draws, ends)
+        about = {"baseline": times.no_adjustment.times, "draws": draws, "spread": ends}
+        ledger.record(f"zhu.svm.rate.{kind}.{rung}", value, **about)
 
 # %% [markdown]
 # For the SVM, $n^2$ times the median error should stay. From the fewest points to the most it grows {value}`zhu.svm.rate.hinge.as_printed | .1f` times as printed, and {value}`zhu.svm.rate.hinge.infinitesimal_jackknife | .1f` times
