@@ -200,7 +200,7 @@ figures.save(fig, "any_k")
 # %% [markdown]
 # ```{figure} figures/any_k.svg
 # :name: fig-any-k
-# :alt: Marks over the number of rows left out, all a little above a dashed line at one.
+# :alt: Marks over the number of rows left out. At a dashed line at one or a little above, but for triangles at ten rows, up to a third above.
 # What no set of $k$ rows exceeds, as a multiple of what a set that was found does to the coefficient by a refit. At 1 nothing is open.
 # {verdict}`beyond.any_k.ratio_10`
 # ```
