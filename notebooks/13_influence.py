@@ -237,7 +237,7 @@ for name, fit in {"simulated": wages, "breast cancer": cancer}.items():
 less = acv.fit(replace(wages.model, X=np.delete(wages.model.X, 1, axis=1)))
 kept, lost = acv.same_choice(wages, less, 100 if paper else 20)
 ledger.record("beyond.any_k.choice", kept)
-print(f"no {kept} rows change the choice; {lost} are found that do")
+print(f"no {kept} rows change the choice; {lost or 'none'} are found that do")
 
 # %% [markdown]
 # ## Do this

@@ -106,7 +106,7 @@ class Conclusion:
         self.blur = 2.0 * self.tiny * (np.abs(slope) @ np.abs(columns.inverse) @ whole.units)
         self.length = whole.dual(standard[None])[0] + self.blur
 
-    def largest(self, values: np.ndarray):
+    def largest(self, values: np.ndarray) -> np.ndarray:
         """The sum of the k largest values of each row."""
         least = values.shape[-1] - self.k
         return np.partition(values, least)[..., least:].sum(axis=-1)

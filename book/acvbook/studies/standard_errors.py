@@ -5,8 +5,7 @@ import pandas as pd
 from scipy.signal import lfilter
 
 import acvlib as acv
-from acvlib.models import GLM
-from acvlib.models.hmm import HMM
+from acvlib.models import GLM, HMM
 from acvlib.models.hmm.emissions import Gaussian
 
 N_ROWS, N_TRUTH = 200, 20_000
