@@ -167,7 +167,7 @@ pd.concat(apart).drop(["exact", "newton_step"], level="rung").round(4)
 # The setting of the paper is not known: the least $|t|$ decides, {value}`zhu.discrepancy.regression.infinitesimal_jackknife | .1f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife | .1f` of the jackknife, beside
 # {value}`zhu.discrepancy.regression.infinitesimal_jackknife baseline | .1f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife baseline | .1f` of doing nothing: there the losses of folds differ
 # so much that on cpusmall the test sees neither; on w2a it sees both, the jackknife narrowly. At other settings, up to {value}`zhu.discrepancy.regression.infinitesimal_jackknife high | .1f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife high | .1f`, it sees a difference of the
-# jackknife that nobody would notice in a score: of one sign, as a linear step is too short in every fold. {verdict}`zhu.discrepancy`
+# jackknife of one sign, as a linear step is too short in every fold: small beside the error of a score at some settings, not at all. {verdict}`zhu.discrepancy`
 #
 # In standard errors of CV itself, from least to largest, the jackknife is off by {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se | .2f` to {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se high | .2f` on cpusmall and by
 # {value}`zhu.discrepancy.classification.infinitesimal_jackknife.in_se | .2f` to {value}`zhu.discrepancy.classification.infinitesimal_jackknife.in_se high | .1f` on w2a, doing nothing by {value}`zhu.discrepancy.regression.infinitesimal_jackknife.in_se baseline | .2f` and {value}`zhu.discrepancy.classification.infinitesimal_jackknife.in_se baseline | .2f` at the least, and the theorem as printed by
