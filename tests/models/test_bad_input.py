@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from oracles.wrappers import raises
+from oracles.wrappers import raises, raises_no_fit
 from scipy.sparse import csr_matrix
 from test_mrf import LINKS, LISTED
 from test_sums_over_pairs import half_labelled, of_pairs
@@ -26,7 +26,6 @@ NAMED = pd.DataFrame(np.full((3, 2), 0.5), list("sab"), list("ab"))  # initial, 
 ROWS = np.array([[0.0, 1], [np.nan, 2], [3, 3]])
 ONE_WAY = csr_matrix([[0.0, 1.0], [0.0, 0.0]])
 glm = partial(GLM, X=X, y=Y)
-raises_no_fit = partial(raises, error=NoFiniteOptimum)
 SCORES = [np.zeros((2, 3)), np.zeros((1, 3))]
 STEEP = [np.zeros((2, 3)), np.array([[0.0, 0.0, 400.0]])]
 crf = partial(acv.models.LinearChainCRF, emissions=SCORES, labels=[[0, 1], [2]])

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from oracles.enumerate import path_scores, paths
 from oracles.toy_models import Laplace
-from oracles.wrappers import raises
+from oracles.wrappers import raises, raises_no_fit
 from scipy.special import logsumexp
 from scipy.stats import bernoulli, norm, poisson
 from test_hmm import FREE, choices, continuous, counts, levels, sequences, with_holes
@@ -21,8 +21,6 @@ from acvlib.models import GLMHMM, HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM
 from acvlib.models.hmm import em, emissions
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
 from acvlib.trials import NoFiniteOptimum, UnconvergedFit
-
-raises_no_fit = partial(raises, error=NoFiniteOptimum)
 
 
 def drawn(model, rng):

@@ -3,10 +3,12 @@
 import gc
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
 from acvlib.derivatives import Derivatives
+from acvlib.trials import NoFiniteOptimum
 
 
 class ByAutograd:
@@ -92,3 +94,6 @@ def raises(words, call, *given, error=ValueError, **settings):
     """Assert that a call raises this error, in these words: a regular expression."""
     with pytest.raises(error, match=words):
         call(*given, **settings)
+
+
+raises_no_fit = partial(raises, error=NoFiniteOptimum)
