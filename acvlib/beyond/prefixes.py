@@ -94,6 +94,9 @@ def _of_hmm(model: Any, params: np.ndarray) -> tuple[Chain, np.ndarray]:
         raise ValueError(f'{sites}: time runs through one, with sites="steps"')
     if (model.sample_weight != 1.0).any():
         raise ValueError("sample_weight: leave_future_out takes a model without")
+    if model.known_states is not None:
+        what = "known_states: leave_future_out takes a model without, as later ones would be known"
+        raise ValueError(f"{what}; acv.exact on folds.leave_future_out takes all of them as given")
     hidden = hidden_states(model, params, np.ones(model.n_sites))
     k = model.n_states
     scores = [model.emission.scores(hidden.rows, state, hidden.frames) for state in range(k)]
