@@ -66,12 +66,11 @@ class HMM(Parameters, Predictions, ModelDefaults):
         held-out loss; one of weight 0 is missing, in no fold, but looked back at.
     held: None, or values of the first parameters, which are then not free any more: see `hold`.
     dense_limit: parameters up to which Hessians are formed, which is faster than many products.
-    known_states: None, or states 0 ... K - 1 of some frames, as of an expert, nan or masked where
-        unknown: (T_n,), or None, for each sequence, or one array of all frames end to end. They are
-        given, and weigh nothing: F has log p(x weighted, z known), in which a frame left out, or of
-        weight 0, keeps its state; a sequence does not. Held-out losses are -log p(x_n, known
-        states) of sequences, -log p(x_t | other frames, all known states) of steps. States keep
-        their numbers; other sequences have no known ones.
+    known_states: None, or states 0 ... K - 1, nan or masked where unknown: (T_n,), or None, for
+        each sequence, or one array of all frames end to end. They are not weighed, F has
+        log p(x weighted, z known): a frame left out, or of weight 0, keeps its state, a sequence
+        does not. Losses are -log p(x_n, known states) of sequences, -log p(x_t | other frames, all
+        known states) of steps. States keep their numbers; those of other sequences are unknown.
 
     Raises ValueError for unusable sequences or settings, and for too few frames for K states.
 
@@ -239,7 +238,8 @@ class HMM(Parameters, Predictions, ModelDefaults):
             nodes = anp.where(self.frames.ruled_out(self.n_states), IMPOSSIBLE, nodes)
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
-            node = anp.concatenate([nodes[frames][:1] + initial, nodes[frames][1:]])
+            node = nodes[frames]
+            node = anp.concatenate([node[:1] + initial, node[1:]])
             edge = np.ones((len(node) - 1, 1, 1)) * transition
             log_p = log_p + (1.0 if by_step else weights[n]) * chain.log_partition(node, edge)
         return -log_p - self.log_prior(params)

@@ -177,7 +177,8 @@ def _states(name, index, values, n_states, length):
     if states.shape != (length,):
         wanted = f"({length},), a state a frame, nan where unknown"
         raise ValueError(f"{name} of shape {states.shape} must be {wanted}")
-    wrong = np.flatnonzero(~np.isnan(states) & ~np.isin(states, range(n_states)))
+    is_state = (states >= 0) & (states < n_states) & (states == np.floor(states))
+    wrong = np.flatnonzero(~is_state & ~np.isnan(states))
     if wrong.size:
         wanted = f"whole numbers from 0 to {n_states - 1}, nan or masked where unknown"
         raise ValueError(f"{name} is {states[wrong[0]]:g} at frame {wrong[0]}: must be {wanted}")
