@@ -134,7 +134,7 @@ def test_states_come_in_any_form_and_what_is_none_changes_no_bit(rng):
 BAD = {
     r"known_states of shape \(20,\) must be \(21,\)": np.zeros(20),
     r"known_states\[1\] of shape \(8,\) must be \(9,\)": [None, np.zeros(8)],
-    r"known_states are of 1 sequences: there are 2": [np.zeros(12)],
+    r"known_states are of 1 sequences, not 2: give": [np.zeros(12)],
     r"known_states\[0\] is 2 at frame 3: must be whole numbers from 0 to 1": [
         [0, 1, 1, 2] * 3,
         None,

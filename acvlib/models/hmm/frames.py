@@ -158,7 +158,8 @@ def read_known_states(known: Any, sequences: Tables, n_states: int) -> tuple | N
     else:
         listed = list(in_order_of(sequences.names, name, known))
         if len(listed) != len(lengths):
-            raise ValueError(f"{name} are of {len(listed)} sequences: there are {len(lengths)}")
+            told = f"of {len(listed)} sequences, not {len(lengths)}: give (T_n,), or None, for each"
+            raise ValueError(f"{name} are {told}")
         each = enumerate(zip(sequences.indices, listed, lengths, strict=True))
         states = [_states(f"{name}[{n}]", i, z, n_states, length) for n, (i, z, length) in each]
     return None if all(np.isnan(z).all() for z in states) else tuple(map(read_only, states))
