@@ -55,7 +55,7 @@ def test_losses_posteriors_paths_and_predictions_are_sums_over_paths_through_kno
 
 def test_a_frame_left_out_keeps_its_state_and_a_sequence_of_weight_zero_does_not(rng):
     x = continuous(rng, (30, 20))
-    known = [np.where(np.arange(len(own)) % 4 < 2, own[:, 0] > 1.5, NAN) for own in x]
+    known = [np.where(np.arange(len(part)) % 4 < 2, part[:, 0] > 1.5, NAN) for part in x]
     kind = partial(GaussianHMM, x, 2, known_states=known)
     fit, folds = acv.fit(kind(sites="steps")), Folds([[2, 3, 4], [31]])
     exact = acv.exact(fit, folds, 1e-9)
@@ -75,7 +75,7 @@ def test_a_frame_left_out_keeps_its_state_and_a_sequence_of_weight_zero_does_not
 def test_where_all_states_are_known_a_fit_is_counting_and_a_fit_of_each_state(rng):
     draws = [(rng.random(40), rng.integers(0, 3, 40)) for _ in range(3)]
     z = [np.where(u < 0.2, other, np.arange(40) // 5 % 3) for u, other in draws]
-    x = [rng.normal(size=40) + own % 2 for own in z]  # no clusters are these states
+    x = [rng.normal(size=40) + states % 2 for states in z]  # no clusters are these states
     flat = {"concentration": 1.5, "mean_scale": np.inf, "variance_prior": (-1.0, 0.0)}
     model = GaussianHMM(x, 3, known_states=z, **flat)
     fit = acv.fit(model, tolerance=1e-9)
@@ -100,13 +100,13 @@ def test_states_come_in_any_form_and_what_is_none_changes_no_bit(rng):
     for form in (flat, pd.Series(flat, dtype="Int8"), (first, None)):
         known = GaussianHMM(x, 2, known_states=form).known_states
         assert_array_equal(np.concatenate(known), flat)
-    frames = [pd.DataFrame(own, pd.RangeIndex(7, 7 + len(own))) for own in x]
+    frames = [pd.DataFrame(part, pd.RangeIndex(7, 7 + len(part))) for part in x]
     turned = [pd.Series(first, frames[0].index)[::-1], None]
     assert_array_equal(GaussianHMM(frames, 2, known_states=turned).known_states[0], first)
     raises(r"index of known_states\[1\]", GaussianHMM, frames, 2, known_states=turned[::-1])
     for sites in ("sequences", "steps"):
-        given = ([np.full(12, NAN), None], None)
-        both = [acv.fit(GaussianHMM(x, 2, sites=sites, known_states=known)) for known in given]
+        unknown = [np.full(12, NAN), None], None
+        both = [acv.fit(GaussianHMM(x, 2, sites=sites, known_states=known)) for known in unknown]
         assert_array_equal(both[0].params, both[1].params)
     ignored = AutoRegressiveHMM(x, 2, known_states=[np.r_[1, [NAN] * 11], None])
     assert ignored.frames.states is None

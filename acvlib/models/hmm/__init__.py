@@ -277,8 +277,8 @@ class HMM(Parameters, Predictions, ModelDefaults):
     def matched(self, params: np.ndarray, others: np.ndarray) -> np.ndarray:
         """The params (D,) of the same law, its states numbered as those next to them in others.
 
-        Where something is held, fixed in emissions, or known of states, these keep their numbers;
-        `fixed` stays.
+        Where something is held, or fixed in emissions, or states are known, these keep their
+        numbers; `fixed` stays.
         """
         inner = getattr(self.emission, "component", self.emission)
         kept = self.kept_in_states

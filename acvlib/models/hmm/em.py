@@ -228,7 +228,7 @@ def best_order(costs: np.ndarray, fixed: np.ndarray | None) -> Any:
     return min(same, key=lambda order: costs[np.arange(k), order].sum())
 
 
-def clustered(model: Any, rng: np.random.Generator, cluster: Any) -> np.ndarray:
+def clustered(model: Any, rng: Any, cluster: Any) -> np.ndarray:
     """Params (D,) of frames that weigh, in clusters, but for those whose states are known."""
     frames = model.weighed_frames
     labels = np.zeros(len(frames.observed), int)

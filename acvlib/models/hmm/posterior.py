@@ -162,7 +162,7 @@ def check_explained(model: Any) -> None:
 def check_known_states(model: Any) -> None:
     """Raise ValueError where zeros of `fixed` leave no path through the known states."""
     fixed, frames = model.chain_prior.fixed, model.frames
-    if frames.states is None or fixed is None:
+    if frames.states is None or fixed is None or (fixed != 0.0).all():
         return
     first, moves = fixed[0] != 0.0, fixed[1:] != 0.0
     only = np.eye(model.n_states, dtype=bool)
