@@ -252,8 +252,9 @@ song_examples = songs.regression("unit_variance")
 n_songs = len(song_examples)
 song_sizes = [*(n_songs * size // n for size in timed_sizes), n_songs]
 song_parts = [
-    (treecv_tables.of_treecv(song_sizes), 20 if paper else 3),
-    (treecv_tables.of_standard(song_sizes, standard_sizes), 5 if paper else 3),
+    (treecv_tables.of_treecv(song_sizes[-1:]), 20 if paper else 3),
+    (treecv_tables.of_treecv(song_sizes[:-1]), 3),
+    (treecv_tables.of_standard(song_sizes, standard_sizes), 2 if paper else 3),
 ]
 
 # %% tags=["hide-input"]
