@@ -168,7 +168,6 @@ full = treecv_tables.of_treecv([n]) + treecv_tables.of_standard([n])
 cells = treecv_tables.of_standard(timed_sizes, standard_sizes)
 time_parts = [(treecv_tables.of_treecv(timed_sizes) + cells, 20 if paper else 3)]
 
-
 # %% tags=["hide-input"]
 parts = [(full, repetitions), *time_parts]
 frame = treecv_tables.repeat(lambda n: pegasos, forest, parts, rng)
