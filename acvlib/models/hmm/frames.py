@@ -158,8 +158,8 @@ def read_known_states(known: Any, sequences: Tables, n_states: int) -> tuple | N
     else:
         listed = list(in_order_of(sequences.names, name, known))
         if len(listed) != len(lengths):
-            told = f"of {len(listed)} sequences, not {len(lengths)}: give (T_n,), or None, for each"
-            raise ValueError(f"{name} are {told}")
+            told = f"{name} are of {len(listed)} sequences, not {len(lengths)}"
+            raise ValueError(f"{told}: give (T_n,), or None, for each")
         each = enumerate(zip(sequences.indices, listed, lengths, strict=True))
         states = [_states(f"{name}[{n}]", i, z, n_states, length) for n, (i, z, length) in each]
     return None if all(np.isnan(z).all() for z in states) else tuple(map(read_only, states))
@@ -176,8 +176,7 @@ def _states(name, index, values, n_states, length):
         raise ValueError(f"{name} holds labels: {remedy}")
     states = _numbers(name, in_order_of(index, name, values))
     if states.shape != (length,):
-        wanted = f"({length},), a state a frame, nan where unknown"
-        raise ValueError(f"{name} of shape {states.shape} must be {wanted}")
+        raise ValueError(f"{name} of shape {states.shape} must be ({length},), nan where unknown")
     is_state = (states >= 0) & (states < n_states) & (states == np.floor(states))
     wrong = np.flatnonzero(~is_state & ~np.isnan(states))
     if wrong.size:
@@ -190,10 +189,11 @@ def listed_sequences(data: Any) -> list:
     """A list of sequences from one, or from (X, lengths)."""
     if not np.iterable(data) or isinstance(data, str | dict | set):
         raise ValueError(f"{data!r:.60} must be a list of sequences, arrays (T, R)")
-    if len(getattr(data, "shape", ())) in (1, 2) and not _holds_sequences(data):
-        n, width = (*np.shape(data), 1)[:2]
+    shape = getattr(data, "shape", ())
+    if len(shape) in (1, 2) and not _holds_sequences(data):
+        n, width = (*shape, 1)[:2]
         raise ValueError(
-            f"one array {np.shape(data)} where a list of sequences is expected: pass [x] if it is "
+            f"one array {shape} where a list of sequences is expected: pass [x] if it is "
             f"one sequence of {n} frames with {width} channels, or list(x) if its rows are {n} "
             f"sequences of {width} frames"
         )
