@@ -67,10 +67,9 @@ class HMM(Parameters, Predictions, ModelDefaults):
     held: None, or values of the first parameters, which are then not free any more: see `hold`.
     dense_limit: parameters up to which Hessians are formed, which is faster than many products.
     known_states: None, or states 0 ... K - 1, nan or masked where unknown: (T_n,), or None, for
-        each sequence, or one array of all frames end to end. They are not weighed, F has
-        log p(x weighted, z known): a frame left out, or of weight 0, keeps its state, a sequence
-        does not. Losses are -log p(x_n, known states) of sequences, -log p(x_t | other frames, all
-        known states) of steps. States keep their numbers; those of other sequences are unknown.
+        each sequence, or one array of all frames end to end. F has log p(x weighted, z known): a
+        frame left out, or of weight 0, keeps its state, a sequence does not. Losses are -log p(x_n,
+        known states) of sequences, -log p(x_t | other frames, all known states) of steps.
 
     Raises ValueError for unusable sequences or settings, and for too few frames for K states.
 

@@ -142,10 +142,7 @@ def _holds_sequences(x):
 
 
 def read_known_states(known: Any, sequences: Tables, n_states: int) -> tuple | None:
-    """Known states (T_n,) of each sequence, nan where unknown; None where all are.
-
-    See `HMM`. ValueError names what is no state, and what has another length than its sequence.
-    """
+    """Read (T_n,) of each sequence, nan where unknown, or None. ValueError names what is wrong."""
     name = "known_states"
     if known is None:
         return None
