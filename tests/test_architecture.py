@@ -32,7 +32,8 @@ ROWS = [
     {"fit"},
     {"methods"},
     {"check"},
-    {"diagnostics", "compare", "plots", "bootstrap"},
+    {"diagnostics", "compare", "bootstrap"},
+    {"plots"},
     {"adapters", "beyond"},
     {"sklearn"},
 ]
