@@ -121,37 +121,33 @@ def test_errors_of_zero_are_drawn(name, ax):
 @cases("result_works", ["plots.compare"], "as they are")
 def test_every_model_is_drawn_with_its_errors_and_what_is_wrong_with_it(name, ax):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 3))
-    y = X[:, 0] + rng.normal(size=30)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
     columns = {"$x_1$": X[:, :1], 2: X, "noise": X[:, 1:]}
-    candidates = {key: acv.models.GLM(each, y, "gaussian") for key, each in columns.items()}
-    folds = acv.folds.k_fold(30, 5)
-    choice = acv.choose(candidates, folds)
-    lost = [np.full(6, np.nan if fold == 3 else 1.0) for fold in range(5)]
-    results = choice.results | {"lost": replace(choice.results[2], losses=lost)}
-    results["noise"] = replace(results["noise"], indefinite=np.arange(5) < 2)
-    for given in (choice, results, choice.table[::-1]):
+    models = {key: acv.models.GLM(each, y, "gaussian") for key, each in columns.items()}
+    choice = acv.choose(models, acv.folds.k_fold(30, 5))
+    lost = replace(choice.results[2], losses=[np.arange(6) * np.nan] * 5)
+    unsure = replace(choice.results["noise"], indefinite=np.arange(5) < 2)
+    results = choice.results | {"noise": unsure, "lost": lost}
+    simplest = {str(choice.simplest): ["simplest within one standard error"]}
+    wrong = {"lost": ["no loss", "5 of 5 folds unreliable"], "noise": ["2 of 5 folds unreliable"]}
+    turned = choice.table[::-1]
+    drawn = [(choice, choice.table, simplest), (results, choice.table, wrong), (turned, turned, {})]
+    for given, table, notes in drawn:
         ax.clear()
         assert ask(acv.plots.compare, ax, given) is ax
-        ax.figure.canvas.draw()
-        table = given if given is not choice and given is not results else choice.table
-        points = [line.get_xydata()[0] for line in ax.lines if line.get_marker() == "o"]
+        points = [line.get_xydata()[0] for line in ax.lines[:3]]
         np.testing.assert_allclose(points, np.column_stack([-table.elpd, range(3)]))
         bars = [np.ptp(np.array(bar.get_segments())[..., 0], axis=1) for bar in ax.collections]
         np.testing.assert_allclose(bars, [2.0 * table.se, 2.0 * table.dse], atol=1e-9)
+        ax.figure.canvas.draw()
         labels = [label.get_text().split("\n") for label in ax.get_yticklabels()]
-        assert [label[0] for label in labels[:3]] == [str(key) for key in table.index]
-        notes = {first: rest for first, *rest in labels if rest}
-        if given is choice:
-            assert notes == {str(choice.simplest): ["simplest within one standard error"]}
-        elif given is results:
-            assert notes["lost"] == ["no loss", "1 of 5 folds unreliable"]
-            assert notes["noise"] == ["2 of 5 folds unreliable"]
+        assert [key for key, *_ in labels[:3]] == [str(key) for key in table.index]
+        assert {key: said for key, *said in labels if said} == notes
     other = acv.exact(choice.results[2].fit, acv.folds.k_fold(30, 6))
-    assert refused(acv.plots.compare, ax, choice.results | {"six": other}, words="same Folds")
-    assert refused(acv.plots.compare, ax, {"lost": results["lost"]}, words="finite loss")
+    assert refused(acv.plots.compare, ax, {2: unsure, "other": other}, words="same Folds")
+    assert refused(acv.plots.compare, ax, {"lost": lost}, words="no model has a finite loss")
     with pytest.raises(TypeError, match="the result of 2 .* give what choose"):
-        acv.plots.compare(ax, {2: candidates[2]})
+        acv.plots.compare(ax, {2: models[2]})
 
 
 @cases("result_works", ["Fit", "CVResult", "ResultCheck"], "compared")
