@@ -176,9 +176,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("model", "values", "settings", "error", "message"), REFUSED.values(), ids=REFUSED.keys()
-)
-def test_what_cannot_be_tuned_is_refused(model, values, settings, error, message):
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_tuned_is_refused(name):
+    model, values, settings, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         acv.approx_tune(model.fit(X, VALUES), X, VALUES, values, **settings)
