@@ -50,9 +50,6 @@ class FutureLosses(HeldOutLosses):
     """
 
     fit: Fit = field(repr=False)
-    n_sites: int
-    observed: np.ndarray = field(repr=False)
-    lengths: np.ndarray = field(repr=False)
     starts: np.ndarray = field(repr=False)
     sites: np.ndarray = field(repr=False)
     losses: np.ndarray = field(repr=False)
@@ -63,6 +60,11 @@ class FutureLosses(HeldOutLosses):
     evaluations: Counter
 
     method = "leave_future_out"
+
+    @property
+    def n_sites(self) -> int:
+        """How many sites the model has."""
+        return self.fit.model.n_sites
 
     @property
     def n_folds(self) -> int:
@@ -80,7 +82,17 @@ class FutureLosses(HeldOutLosses):
 
     def folds(self, rows: Any = slice(None)) -> Folds:
         """The `Folds` of some origins, for exact refits; those of all may fill the memory."""
-        return future_folds(self.n_sites, self.starts[rows], 1, 0, self.observed, self.lengths)
+        return _folds(self.fit.model, self.starts[rows])
+
+
+def _lengths(model):
+    """Of the sequences, in sites; a model without frames is one."""
+    frames = getattr(model, "frames", None)
+    return np.array([model.n_sites]) if frames is None else np.diff(frames.starts)
+
+
+def _folds(model, starts):
+    return future_folds(model, starts, 1, lengths=_lengths(model))
 
 
 class _Anchor(NamedTuple):
@@ -135,13 +147,11 @@ class _Origins:
         self.n_sites = fit.model.n_sites
         self.fit = fit
         self.observed = Known.of(fit.model).observed
-        frames = getattr(fit.model, "frames", None)  # end to end, of several sequences
-        self.lengths = np.array([self.n_sites]) if frames is None else np.diff(frames.starts)
         self.starts = as_fold(starts, "starts", 1, STARTS)
         self._check()
         n = len(self.starts)
         self.params = np.empty((n, len(fit.params)))
-        self.log_p = np.empty((n, len(self.lengths)))
+        self.log_p = np.empty(self.sites.shape)
         self.errors = np.zeros(n)
         self.tried = np.zeros(n, bool)
         self.anchors = {}  # of the tried rows, those whose refits converged
@@ -158,21 +168,17 @@ class _Origins:
         if (np.diff(self.starts) <= 0).any():
             raise ValueError("starts must ascend, each a site of its own")
         futures(self.derivatives, self.fit.params, np.ones(1, int))  # is it a series?
-        first = self._folds([0, -1])[:1]  # where the last one is a site, too
+        ends = _folds(self.fit.model, self.starts[[0, -1]])  # the last one is a site, too
         if self.derivatives.matrix_free:
             n_params = len(self.fit.params)
             raise ValueError(f"{n_params} parameters: raise dense_limit, to form Hessians")
-        times = self.starts[:, None]
-        sites = np.cumsum(self.lengths) - self.lengths + times
-        self.sites = np.where(times < self.lengths, sites, -1)
+        times, lengths = self.starts[:, None], _lengths(self.fit.model)
+        self.sites = np.where(times < lengths, np.cumsum(lengths) - lengths + times, -1)
         self.sites[~self.observed[self.sites]] = -1
         missing = self.starts[(self.sites < 0).all(axis=1)]
         if missing.size:
             raise ValueError(f"{missing.size} starts are not observed, such as {missing[0]}")
-        self.derivatives.defaults.check_folds(first)  # later ones leave more
-
-    def _folds(self, rows):
-        return future_folds(self.n_sites, self.starts[rows], 1, 0, self.observed, self.lengths)
+        self.derivatives.defaults.check_folds(ends[:1])  # later ones leave more
 
     def worst(self, n_more: int):
         """Rows with the largest errors above the limit, at most one between two refits."""
@@ -190,7 +196,7 @@ class _Origins:
         """Refit some rows, and step to all others anew. The first and the last must converge."""
         self.tried[rows] = True
         labels = [f"from {start} on" for start in self.starts[rows]]
-        folds = replace(self._folds(rows), labels=labels)
+        folds = replace(_folds(self.fit.model, self.starts[rows]), labels=labels)
         found = refit_folds(self.fit, folds, TOLERANCE)
         good = np.flatnonzero(found.converged)
         self.derivatives.defaults.check_refits(found.params, folds)
@@ -204,8 +210,8 @@ class _Origins:
                 self.anchors[int(rows[i])] = _Anchor(found.params[i], np.asarray(hessian), prior)
         for end in {0, len(self.starts) - 1}.difference(self.anchors):
             start = self.starts[end]
-            n_before = self.observed.sum() - self._folds([end]).sizes[0]
-            sites = f"the {n_before} sites before {start}"
+            (n_after,) = _folds(self.fit.model, [start]).sizes
+            sites = f"the {self.observed.sum() - n_after} sites before {start}"
             raise ValueError(f"no refit to {sites} ends at one optimum: start later, or simplify")
         self._step()
 
@@ -260,9 +266,6 @@ class _Origins:
             warn(message, UnreliableOrigins)
         return FutureLosses(
             fit=self.fit,
-            n_sites=self.n_sites,
-            observed=self.observed,
-            lengths=self.lengths,
             starts=self.starts,
             sites=self.sites,
             losses=-self.log_p[self.sites >= 0],
