@@ -33,7 +33,7 @@ ROWS = [
     {"methods"},
     {"check"},
     {"diagnostics", "compare", "bootstrap"},
-    {"plots"},
+    {"pictures", "plots"},
     {"adapters", "beyond"},
     {"sklearn"},
 ]

@@ -19,6 +19,7 @@ from ..methods import ladder
 from ..methods.exact import exact
 from ..methods.ladder import IndefiniteFold
 from ..model import ModelDefaults, check_is_model, with_defaults
+from ..pictures import compare
 from ..results import CVResult
 from ..trials import UnconvergedFit, attempt_each, reasons
 from .from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
@@ -45,6 +46,10 @@ class Choice:
     restarts: dict[str, Restarts] = field(repr=False)
     results: dict[str, CVResult] = field(repr=False)
     rejected: tuple[tuple[str, str], ...] = ()
+
+    def plot(self, ax: Any) -> Any:
+        """Draw the candidates into axes of matplotlib, by `acvlib.pictures.compare`."""
+        return compare(ax, self)
 
     def __str__(self):
         columns = ["elpd", "elpd_diff", "dse", "n_params", "starts", "failed"]

@@ -18,7 +18,7 @@ LEFT_OUT = {
     "graph.check_width graph.collect graph.distribute": "HiddenMRF calls them",
     "graph.is_networkx graph.names_of": "tell forms of graphs",
     "graph.EliminationOrder graph.TooWide weighting.FactorWeights": "made by what is",
-    "plots.compare plots.error_ladder plots.series": "draw what they are given: law 8",
+    "plots.error_ladder plots.series": "draw what they are given: law 8",
 }
 CASES = {"quick": 1_000, "ci": 4_000, "nightly": 50_000}
 HOT = "balanced_weights check_optimum check_refits default_priors matched scheme split"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import acvlib as acv
+from acvlib.pictures import compare
 
 from .doors import DOORS, folds_of, glm, hmm_by_frames, rows
 from .law import ask, cases, hold, refused
@@ -118,7 +119,7 @@ def test_errors_of_zero_are_drawn(name, ax):
     assert refused(acv.plots.error_ladder, ax, {"exact": [-0.1, -0.2]}, words="negative")
 
 
-@cases("result_works", ["plots.compare"], "as they are")
+@cases("result_works", ["choose"], "drawn as they are")
 def test_every_model_is_drawn_with_its_errors_and_what_is_wrong_with_it(name, ax):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
@@ -132,9 +133,10 @@ def test_every_model_is_drawn_with_its_errors_and_what_is_wrong_with_it(name, ax
     wrong = {"lost": ["no loss", "5 of 5 folds unreliable"], "noise": ["2 of 5 folds unreliable"]}
     turned = choice.table[::-1]
     drawn = [(choice, choice.table, simplest), (results, choice.table, wrong), (turned, turned, {})]
+    assert choice.plot(ax) is ax
     for given, table, notes in drawn:
         ax.clear()
-        assert ask(acv.plots.compare, ax, given) is ax
+        assert ask(compare, ax, given) is ax
         points = [line.get_xydata()[0] for line in ax.lines[:3]]
         np.testing.assert_allclose(points, np.column_stack([-table.elpd, range(3)]))
         bars = [np.ptp(np.array(bar.get_segments())[..., 0], axis=1) for bar in ax.collections]
@@ -144,10 +146,10 @@ def test_every_model_is_drawn_with_its_errors_and_what_is_wrong_with_it(name, ax
         assert [key for key, *_ in labels[:3]] == [str(key) for key in table.index]
         assert {key: said for key, *said in labels if said} == notes
     other = acv.exact(choice.results[2].fit, acv.folds.k_fold(30, 6))
-    assert refused(acv.plots.compare, ax, {2: unsure, "other": other}, words="same Folds")
-    assert refused(acv.plots.compare, ax, {"lost": lost}, words="no model has a finite loss")
+    assert refused(compare, ax, {2: unsure, "other": other}, words="same Folds")
+    assert refused(compare, ax, {"lost": lost}, words="no model has a finite loss")
     with pytest.raises(TypeError, match="the result of 2 .* give what choose"):
-        acv.plots.compare(ax, {2: models[2]})
+        compare(ax, {2: models[2]})
 
 
 @cases("result_works", ["Fit", "CVResult", "ResultCheck"], "compared")
