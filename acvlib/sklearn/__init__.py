@@ -96,8 +96,8 @@ def approx_cross_validate(
     unreliable: "refit" exactly the folds that `check_result` finds too far from their refits, or
         "ignore" them, without a check. The baseline no_adjustment, exact, and newton_step of Ridge
         and LinearRegression, which is exact, are not checked.
-    error_score: of a fold whose score cannot be computed, or is nan, which scikit-learn leaves nan.
-        Such folds are named by an UndefinedMetricWarning, the others go on. "raise" raises.
+    error_score: the score of a fold whose scorer fails or says nan (which scikit-learn leaves nan);
+        an UndefinedMetricWarning names such folds, and the others go on. "raise" raises.
 
     Returns
     -------
