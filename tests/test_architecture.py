@@ -32,8 +32,7 @@ ROWS = [
     {"fit"},
     {"methods"},
     {"check"},
-    {"diagnostics", "compare", "bootstrap"},
-    {"pictures", "plots"},
+    {"diagnostics", "compare", "plots", "bootstrap"},
     {"adapters", "beyond"},
     {"sklearn"},
 ]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import acvlib as acv
-from acvlib.pictures import compare
+from acvlib.beyond.choice import plot_models
 
 from .doors import DOORS, folds_of, glm, hmm_by_frames, rows
 from .law import ask, cases, hold, refused
@@ -136,7 +136,7 @@ def test_every_model_is_drawn_with_its_errors_and_what_is_wrong_with_it(name, ax
     assert choice.plot(ax) is ax
     for given, table, notes in drawn:
         ax.clear()
-        assert ask(compare, ax, given) is ax
+        assert ask(plot_models, ax, given) is ax
         points = [line.get_xydata()[0] for line in ax.lines[:3]]
         np.testing.assert_allclose(points, np.column_stack([-table.elpd, range(3)]))
         bars = [np.ptp(np.array(bar.get_segments())[..., 0], axis=1) for bar in ax.collections]
@@ -146,10 +146,10 @@ def test_every_model_is_drawn_with_its_errors_and_what_is_wrong_with_it(name, ax
         assert [key for key, *_ in labels[:3]] == [str(key) for key in table.index]
         assert {key: said for key, *said in labels if said} == notes
     other = acv.exact(choice.results[2].fit, acv.folds.k_fold(30, 6))
-    assert refused(compare, ax, {2: unsure, "other": other}, words="same Folds")
-    assert refused(compare, ax, {"lost": lost}, words="no model has a finite loss")
+    assert refused(plot_models, ax, {2: unsure, "other": other}, words="same Folds")
+    assert refused(plot_models, ax, {"lost": lost}, words="no model has a finite loss")
     with pytest.raises(TypeError, match="the result of 2 .* give what choose"):
-        compare(ax, {2: models[2]})
+        plot_models(ax, {2: models[2]})
 
 
 @cases("result_works", ["Fit", "CVResult", "ResultCheck"], "compared")
