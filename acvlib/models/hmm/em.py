@@ -112,7 +112,8 @@ def _climb(model, params, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
         objectives.append(hidden.value())
         if not np.isfinite(objectives[-1]):
             raise NotFinite(f"EM: the objective is {objectives[-1]}")
-        if len(objectives) > 1 and -np.diff(objectives[-2:])[0] <= tolerance * abs(objectives[-1]):
+        gain = objectives[-2] - objectives[-1] if len(objectives) > 1 else np.inf
+        if gain <= tolerance * abs(objectives[-1]):
             break
         rows = model.emission.maximise(hidden.rows, hidden.expected)
         params = model.packed(model.chain_prior.rows(hidden.counts), rows)
