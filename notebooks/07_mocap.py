@@ -331,8 +331,7 @@ with ledger.alone():
 # Figure 7: a recording of {given}`1,484` frames ({given}`40` a second), five states, Gaussian emissions: AR(0). A left-out frame loses
 # its own term. Its neighbours keep theirs, and where a later frame looks back at it, its value is still used: the likelihood is
 # conditional on the lags, in exact and approximate CV alike. For leaving out the future it makes no difference. Folds at random (`iid`)
-# and blocks (`contiguous`), ten of each, are drawn many times, with new starts of EM. The table has medians over the draws; blocks
-# of {given}`2` and {given}`5` % are drawn once.
+# and blocks (`contiguous`), ten of each, are drawn many times, with new starts of EM. The table has medians over the draws.
 
 # %%
 recording = datasets.load_or_simulate("mocap, long", long_rng)
@@ -401,7 +400,7 @@ fig, axes = figures.subplots(1, 3, figsize=(10, 3.6))
 for ax, (name, start) in zip(
     axes, {"Gaussian": first, "AR(1)": first, "NAR(1)": late}.items(), strict=True
 ):
-    *rungs, exact = mocap_fits.future(fits[0][name], start, every).values()
+    *rungs, exact = mocap_fits.future(fits[0][name], start).values()
     figures.scatter(ax, exact, *rungs, of=mocap_fits.first_losses)
     ax.set_title(f"{name}, D = {fits[0][name].model.n_params:,}")
 figures.save(fig, "mocap_future", data=recording)
@@ -410,7 +409,7 @@ figures.save(fig, "mocap_future", data=recording)
 # ```{figure} figures/mocap_future.svg
 # :name: fig-mocap-future
 # :alt: Three panels of dots along dashed diagonals, one for each emission.
-# Figure 8. One dot every fourth $T'$: the loss of the first left-out frame by each rung against that by the exact refit, in one of the
+# Figure 8. One dot a $T'$: the loss of the first left-out frame by each rung against that by the exact refit, in one of the
 # fits. Where the Hessian without those frames is indefinite a Newton step need not descend, and may be beyond the picture.
 # {verdict}`ghosh.fig8`
 # ```
