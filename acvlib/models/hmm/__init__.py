@@ -93,13 +93,9 @@ class HMM(Parameters, Predictions, ModelDefaults):
         weights = in_order_of(index, "sample_weight", weights)
         self.__dict__.update(context=context, sequences=sequences, sites=sites, index=index)
         weights = weighting.site_weights(weights, self.n_sites)
+        self.__dict__.update(sample_weight=weights, emission=self._settled(weights))
         law = self.chain_prior
-        self.__dict__.update(
-            sample_weight=weights,
-            emission=self._settled(weights),
-            concentration=law.concentration,
-            fixed=law.fixed,
-        )
+        self.__dict__.update(concentration=law.concentration, fixed=law.fixed)
         if sites == "steps":
             warn_of_lags(self.frames, weights, order)
         seen = int(self.frames.observed.sum())
@@ -123,7 +119,9 @@ class HMM(Parameters, Predictions, ModelDefaults):
         every = np.concatenate(self.sequences)[of_frames > 0.0]
         x, inputs = np.split(every, [self.n_channels], axis=1)
         check_channels(x)
-        return self.emission.settled(x, inputs, of_frames[of_frames > 0.0])
+        columns = self.sequences.columns and self.sequences.columns[: self.n_channels]
+        emission = self.emission.of_columns(columns, self.n_channels)
+        return emission.settled(x, inputs, of_frames[of_frames > 0.0])
 
     # sites
 
@@ -256,10 +254,10 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
         Where something is held, or fixed in emissions, states keep their numbers; `fixed` stays.
         """
-        inner = getattr(self.emission, "component", self.emission)
+        inner = [getattr(part, "component", part) for _, part in self.emission.parts]
         kept = self.kept_in_states
-        free = self.held is None and getattr(inner, "fixed", None) is None
-        if not free or (kept != kept[0]).any():
+        is_fixed = any(getattr(part, "fixed", None) is not None for part in inner)
+        if self.held is not None or is_fixed or (kept != kept[0]).any():
             return params
         chain, rows = self.split(params)
         _, theirs = self.split(others)
