@@ -40,7 +40,14 @@ def is_lowest_or_warned(model):
 
 
 HIDDEN = ("GaussianHMM", "GaussianHMM full", "MixtureHMM", "PoissonHMM", "CategoricalHMM")
-HIDDEN += ("AutoRegressiveHMM", "GLMHMM", "HiddenMRF", "PoissonTraffic")
+HIDDEN += (
+    "NegativeBinomialHMM",
+    "HMM of channels",
+    "AutoRegressiveHMM",
+    "GLMHMM",
+    "HiddenMRF",
+    "PoissonTraffic",
+)
 
 
 @cases("starts", HIDDEN)

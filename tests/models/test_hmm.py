@@ -76,7 +76,7 @@ def choices(rng, family, lengths=LENGTHS):
 
 def bursts(rng, lengths=LENGTHS, gap=0):
     """Counts that vary more than Poisson's do."""
-    return [rng.poisson(x * rng.gamma(0.5, 2.0, x.shape)) for x in counts(rng, lengths, gap)]
+    return [rng.poisson(x * rng.gamma(3.0, 1.0 / 3.0, x.shape)) for x in counts(rng, lengths, gap)]
 
 
 def several_kinds(rng, lengths=LENGTHS):
@@ -89,7 +89,7 @@ def several_kinds(rng, lengths=LENGTHS):
 
 
 KINDS = [((1, 2), Gaussian(covariance="full")), ((0, 3), emissions.Poisson())]
-KINDS += [(4, emissions.Categorical(fixed=[[FREE, FREE, FREE, 0.2], [FREE] * 4]))]
+KINDS += [(4, emissions.Categorical(fixed=[[FREE, FREE, FREE, 0.0], [FREE] * 4]))]
 
 
 def sequences(rng, lengths=(7, 5, 8), channels=2, missing=True):
@@ -126,7 +126,7 @@ BUILDS = {
     "mixture of full": built(MixtureHMM, partial(continuous, gap=4.0), 2, "full"),
     "mixture of poisson": built(HMM, holed(counts, 25), Mixture(2, emissions.Poisson())),
     "categorical": built(acv.models.CategoricalHMM, codes),
-    "negative binomial": built(acv.models.NegativeBinomialHMM, holed(bursts, 4)),
+    "negative binomial": built(acv.models.NegativeBinomialHMM, holed(bursts)),
     "channels": built(HMM, several_kinds, emissions.Channels(KINDS)),
     "poisson": built(acv.models.PoissonHMM, holed(counts)),
     "bernoulli glm": glm("bernoulli"),
@@ -198,11 +198,16 @@ def check_derivatives(model, params):
     assert_allclose(found, grad(lambda p: -model.log_prior(p))(params), rtol=1e-10, atol=1e-12)
 
 
+def first(named):
+    """An array, of the last group where there are groups."""
+    return named[4].probability if isinstance(named, dict) else named[0]
+
+
 def test_derivatives_equal_autograd_and_params_are_packed_as_they_were_unpacked(case):
     check_derivatives(*case)
     model, params = case
     assert_allclose(model.pack(model.unpack(params)), params, atol=1e-12)
-    assert np.isfinite(grad(lambda p: model.unpack(p).emission[0].sum())(params)).all()
+    assert np.isfinite(grad(lambda p: first(model.unpack(p).emission).sum())(params)).all()
     losses = model.derivatives.heldout(params, some_folds(model))
     for fold, own in zip(some_folds(model), losses, strict=True):
         assert_array_equal(model.heldout_loss(params, fold), own)

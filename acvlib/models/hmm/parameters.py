@@ -216,7 +216,7 @@ class Parameters:
 
     @cached_property
     def _places(self: Any):
-        """Places (K + 1, K), (K, d) among parameters; -1, where a 0 is appended, of what is fixed."""
+        """Places (K + 1, K), (K, d) among parameters; of what is fixed -1, the appended 0's."""
         return [
             np.where(kept, np.cumsum(kept).reshape(kept.shape) - 1, -1)
             for kept in (self.chain_prior.kept, self.kept_in_states)

@@ -12,5 +12,4 @@ from .gaussian import (
     GaussianParams,
 )
 from .mixture import Mixture, MixtureParams
-from .network import NetworkParams, NeuralAutoRegression
-from .regression import GLM, GLMParams
+from .regression import GLM, GLMParams, NetworkParams, NeuralAutoRegression

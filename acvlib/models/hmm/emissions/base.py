@@ -207,6 +207,7 @@ class Emission:
         parts = [self._climbed(rows[[k]], [part]) for k, part in enumerate(expected)]
         return np.concatenate(parts)
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that go too far
     def _climbed(self, row, expected):
         """One state's row (1, e) by what is expected of it."""
 

@@ -51,11 +51,12 @@ class Channels(Emission):
     misses_channels = True
 
     def __post_init__(self):
-        pairs = [*(self.groups.items() if isinstance(self.groups, dict) else self.groups)]
-        if not pairs or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        groups = self.groups.items() if isinstance(self.groups, dict) else self.groups
+        groups = tuple(groups) if np.iterable(groups) else ()
+        if not groups or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in groups):
             example = 'such as {"speed": Gaussian(), "steps": Poisson()}'
-            raise TypeError(f"groups {self.groups!r:.60}: must be emissions by columns, {example}")
-        groups = tuple((tuple(k) if isinstance(k, list) else k, part) for k, part in pairs)
+            raise TypeError(f"groups {self.groups!r:.60} must be emissions by columns, {example}")
+        groups = tuple((tuple(k) if isinstance(k, list) else k, part) for k, part in groups)
         for name, part in groups:
             check_simple(f"group {name!r}", part)
         self.__dict__["groups"] = groups
@@ -63,9 +64,8 @@ class Channels(Emission):
     def of_columns(self, columns: list | None, n_channels: int):
         labels = [*range(n_channels)] if columns is None else columns
         if columns is None and self.places is not None:  # a model's own, whose names are known
-            labels = sorted(sum(self.places, ()))
-            if labels != [*range(n_channels)]:
-                raise ValueError(f"{n_channels} channels: the groups have {len(labels)}")
+            if sum(map(len, self.places)) != n_channels:
+                raise ValueError(f"{n_channels} channels: the groups have places {self.places}")
             return self
         groups = [
             name if isinstance(name, tuple) and name not in labels else (name,)
@@ -73,16 +73,13 @@ class Channels(Emission):
         ]
         named = sum(groups, ())
         unknown = [name for name in named if name not in labels]
-        if unknown:
-            remedy = "give numbers, or frames whose columns have names" if columns is None else ""
-            raise ValueError(
-                f"groups of {unknown}: channels are {labels}; {remedy or 'name these'}"
-            )
+        if unknown or () in groups:
+            remedy = "name these" if columns else "number them, or give frames with these columns"
+            raise ValueError(f"groups of {unknown}, but channels are {labels}: {remedy}")
         wrong = [name for name in labels if named.count(name) != 1 or labels.count(name) != 1]
         if wrong:
-            raise ValueError(f"channels {wrong} are in no group or twice: each has exactly one")
-        places = [tuple(labels.index(name) for name in group) for group in groups]
-        return replace(self, places=tuple(places))
+            raise ValueError(f"channels {wrong} are in no group, or twice: each is to be in one")
+        return replace(self, places=tuple(tuple(map(labels.index, group)) for group in groups))
 
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         groups = []

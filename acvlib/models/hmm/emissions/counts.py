@@ -1,6 +1,6 @@
 """Counts, x_tr | z_t = k ~ Poisson(rate_kr), or more dispersed: NegativeBinomial."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
 import autograd.numpy as anp
@@ -119,10 +119,17 @@ class NegativeBinomial(Poisson):
     At dispersion 0, up to which all is smooth, it is Poisson's law; scipy's n is 1 / dispersion.
     Dispersions ~ Gamma(shape, rate) of `dispersion_prior`: shapes above 1 keep them above 0 where
     counts vary no more than Poisson's do, rates above 0 keep them finite where all counts are 0.
+    Rates / scale ~ Gamma by `rate_prior`; scale (R,): by default the mean of each channel.
     """
 
     dispersion_prior: GammaPrior = (1.1, 0.01)
-    priors = Poisson.priors | {"dispersion_prior": ((1.1, 0.01), (1.0, 0.0))}
+    scale: tuple[float, ...] | None = field(default=None, repr=False)
+    priors = Poisson.priors | {"dispersion_prior": ((1.1, 0.01), (1.001, 1e-4))}
+
+    def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
+        seen = np.isfinite(x)
+        means = weights @ np.where(seen, x, 0.0) / (weights @ seen)
+        return self if self.scale else replace(self, scale=tuple(means.tolist()))
 
     def state_size(self, n_channels: int):
         return 2 * n_channels
@@ -135,7 +142,9 @@ class NegativeBinomial(Poisson):
         return np.log(np.hstack([named.rate, named.dispersion]))
 
     def _gamma_priors(self, n_entries: int):
-        return np.repeat([self.rate_prior, self.dispersion_prior], n_entries // 2, axis=0).T
+        n = n_entries // 2
+        shape, rate = np.repeat([self.rate_prior, self.dispersion_prior], n, axis=0).T
+        return shape, rate / np.append(self.scale, np.ones(n))
 
     def _tables(self, rows, counts):
         """log p (K, R, V) of counts (V,)."""
@@ -146,10 +155,9 @@ class NegativeBinomial(Poisson):
     def _score_tables(self, rows, counts):
         """Slopes (K, 2 R, V) of log p in log rates and in log dispersions."""
         _, rate, dispersion = _by_channel(rows)
-        excess = dispersion * rate
-        by_rate = (counts - rate) / (1.0 + excess)
-        lost = _log1p(excess) / dispersion - rate * (1.0 + dispersion * counts) / (1.0 + excess)
-        return np.concatenate([by_rate, _rise_slope(dispersion, counts) + lost], axis=1)
+        by_rate = (counts - rate) / (1.0 + dispersion * rate)
+        spread = _log1p(dispersion * rate) / dispersion - _inverses(dispersion, counts)
+        return np.concatenate([by_rate, by_rate + spread], axis=1)
 
     def log_densities(self, rows: Any, frames: Frames):
         counts, places = _distinct(frames.x)
@@ -186,10 +194,16 @@ class NegativeBinomial(Poisson):
         matrices = np.repeat(np.stack(moved, axis=2), n, axis=2) * np.tile(np.eye(n), (2, 2))
         return matrices[:, :0], matrices
 
+    def start(self, frames: Frames, labels: np.ndarray, n_states: int):
+        rates = Poisson(self.rate_prior).start(frames, labels, n_states)
+        rows = np.hstack([rates, np.zeros_like(rates)])
+        mass = np.eye(n_states)[labels] * frames.observed[:, None]
+        return self.maximise(rows, self.expected(rows, frames, mass))
+
     def maximise(self, rows: np.ndarray, expected: Any):
         counts, met = expected
-        parts = [self._climbed(rows[[k]], (counts, met[[k]])) for k in range(len(rows))]
-        return np.concatenate(parts)
+        each = range(len(rows))
+        return np.concatenate([self._climbed(rows[[k]], (counts, met[[k]])) for k in each])
 
     def extreme(self, rows: np.ndarray, frames: Frames):
         rates, dispersions = np.split(rows, 2, axis=-1)
@@ -203,21 +217,16 @@ class NegativeBinomial(Poisson):
         _, rate, _ = _by_channel(rows)
         sums = met @ counts
         super().check_optimum(rows, (sums, met.sum(axis=2)))
-        over = (met * ((counts - rate) ** 2 - counts)).sum(axis=2)
-        law = f"under dispersion_prior={self.dispersion_prior}"
-        if self.dispersion_prior[1] == 0.0 and (sums <= VANISHING).any():
-            state, channel = np.argwhere(sums <= VANISHING)[0]
-            raise NoFiniteOptimum(
-                f"all counts of state {state}, channel {channel}, are 0: its dispersion runs to "
-                f"infinity {law}: give it a rate above 0, such as 0.01"
-            )
-        if self.dispersion_prior[0] == 1.0 and (over <= 2.0 * self.dispersion_prior[1]).any():
-            state, channel = np.argwhere(over <= 2.0 * self.dispersion_prior[1])[0]
-            raise NoFiniteOptimum(
-                f"the counts of state {state}, channel {channel}, vary no more than Poisson's: "
-                f"its dispersion runs to 0 {law}: give it a shape above 1, such as 1.01, or take "
-                "Poisson emissions"
-            )
+        excess = (met * ((counts - rate) ** 2 - counts)).sum(axis=2)
+        shape, least = self.dispersion_prior
+        place = "the dispersion of state {}, channel {}, runs to {} under dispersion_prior={}: "
+        for state, channel in np.argwhere((sums <= VANISHING) & (least == 0.0)):
+            told = place.format(state, channel, "infinity", self.dispersion_prior)
+            raise NoFiniteOptimum(f"{told}all counts are 0: give it a rate above 0, such as 0.01")
+        for state, channel in np.argwhere((excess <= 2.0 * least) & (shape == 1.0)):
+            told = place.format(state, channel, 0, self.dispersion_prior)
+            remedy = "give it a shape above 1, such as 1.01, or take Poisson emissions"
+            raise NoFiniteOptimum(f"{told}counts vary no more than Poisson's: {remedy}")
 
 
 def _by_channel(rows):
@@ -255,17 +264,16 @@ def _rise(dispersion, counts):
     return first + series(np.maximum(counts, FIRST)) - series(FIRST)
 
 
-def _rise_slope(dispersion, counts):
-    """Derivatives of `_rise` in the log dispersion."""
+def _inverses(dispersion, counts):
+    """sum_{j < x} 1 / (1 + dispersion j) in the same way."""
     early = np.arange(FIRST)
-    terms = dispersion * early
-    first = (terms / (1.0 + terms)) @ (early[:, None] < counts)
+    first = (1.0 / (1.0 + dispersion * early)) @ (early[:, None] < counts)
 
     def series(y):
         u = 1.0 + dispersion * y
         t = dispersion / u
         powers = t / 12.0 - t**3 / 120.0 + t**5 / 252.0 - t**7 / 240.0
-        return y - _log1p(dispersion * y) / dispersion - 0.5 * (u - 1.0) / u + powers / u
+        return _log1p(dispersion * y) / dispersion - (0.5 + powers) / u
 
     return first + series(np.maximum(counts, FIRST)) - series(FIRST)
 
