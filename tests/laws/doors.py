@@ -370,9 +370,9 @@ def code_frames(rng, z):
 
 
 def kinds_of_frames(rng, z):
-    """Two levels, a count and a code."""
-    parts = real_frames(rng, z), count_frames(rng, z)[:, 0], code_frames(rng, z)
-    return np.column_stack(parts)
+    """A level, a count, a code and another level."""
+    first, last = real_frames(rng, z).T
+    return np.column_stack([first, count_frames(rng, z)[:, 0], code_frames(rng, z), last])
 
 
 def driven(rng, z):
@@ -426,7 +426,7 @@ OF_SEQUENCES = {
     **dict.fromkeys(["weight", "fold", "losses"], ("sequence",)),
 }
 LEVELS = {"mean": "in unit", "sd": "of unit", "losses": "density"}
-KINDS = Channels([((0, 1), Gaussian()), (2, Poisson()), (3, Categorical())])
+KINDS = Channels([((0, 3), Gaussian()), (1, Poisson()), (2, Categorical())])
 HMMS = {  # frames, parameters, what follows the unit of a channel, settings
     "GaussianHMM": (real_frames, ("mean", "sd"), LEVELS, {}),
     "GaussianHMM full": (real_frames, ("mean",), LEVELS, {"covariance": "full"}),
@@ -436,7 +436,7 @@ HMMS = {  # frames, parameters, what follows the unit of a channel, settings
     "PoissonHMM": (count_frames, ("rate",), {}, {}),
     "CategoricalHMM": (code_frames, ("probability",), {}, {}),
     "NegativeBinomialHMM": (burst_frames, ("rate", "dispersion"), {}, {}),
-    "HMM of channels": (kinds_of_frames, (), {}, {"emission": KINDS}),
+    "HMM of channels": (kinds_of_frames, (), LEVELS, {"emission": KINDS}),
 }
 CHAIN = {"axes": OF_SEQUENCES, "sites": "sequence", "free": ("sequence",), "weight": "weight"}
 for name, (frames, names, follow, settings) in HMMS.items():

@@ -118,13 +118,20 @@ class NegativeBinomial(Poisson):
 
     At dispersion 0, up to which all is smooth, it is Poisson's law; scipy's n is 1 / dispersion.
     Dispersions ~ Gamma(shape, rate) of `dispersion_prior`: shapes above 1 keep them above 0 where
-    counts vary no more than Poisson's do, rates above 0 keep them finite where all counts are 0.
+    counts vary no more than Poisson's do, rates above 0 keep them finite where all counts are 0;
+    (1, 0) is flat.
     Rates / scale ~ Gamma by `rate_prior`; scale (R,): by default the mean of each channel.
     """
 
     dispersion_prior: GammaPrior = (1.1, 0.01)
     scale: tuple[float, ...] | None = field(default=None, repr=False)
     priors = Poisson.priors | {"dispersion_prior": ((1.1, 0.01), (1.001, 1e-4))}
+
+    def __post_init__(self):
+        shape, rate = self.dispersion_prior
+        if shape > 1.0 and rate == 0.0:
+            told = f"dispersion_prior {self.dispersion_prior}: with a shape above 1"
+            raise ValueError(f"{told} its rate must be above 0 as well, such as 0.001")
 
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
         seen = np.isfinite(x)
@@ -202,8 +209,8 @@ class NegativeBinomial(Poisson):
 
     def maximise(self, rows: np.ndarray, expected: Any):
         counts, met = expected
-        each = range(len(rows))
-        return np.concatenate([self._climbed(rows[[k]], (counts, met[[k]])) for k in each])
+        parts = [self._climbed(rows[[k]], (counts, met[[k]])) for k in range(len(rows))]
+        return np.concatenate(parts)
 
     def extreme(self, rows: np.ndarray, frames: Frames):
         rates, dispersions = np.split(rows, 2, axis=-1)
@@ -219,14 +226,13 @@ class NegativeBinomial(Poisson):
         super().check_optimum(rows, (sums, met.sum(axis=2)))
         excess = (met * ((counts - rate) ** 2 - counts)).sum(axis=2)
         shape, least = self.dispersion_prior
-        place = "the dispersion of state {}, channel {}, runs to {} under dispersion_prior={}: "
-        for state, channel in np.argwhere((sums <= VANISHING) & (least == 0.0)):
-            told = place.format(state, channel, "infinity", self.dispersion_prior)
-            raise NoFiniteOptimum(f"{told}all counts are 0: give it a rate above 0, such as 0.01")
-        for state, channel in np.argwhere((excess <= 2.0 * least) & (shape == 1.0)):
-            told = place.format(state, channel, 0, self.dispersion_prior)
-            remedy = "give it a shape above 1, such as 1.01, or take Poisson emissions"
-            raise NoFiniteOptimum(f"{told}counts vary no more than Poisson's: {remedy}")
+        silent = (sums <= VANISHING) & (least == 0.0)
+        for state, channel in np.argwhere(silent | (excess <= 2.0 * least) & (shape == 1.0)):
+            why = "all are 0" if silent[state, channel] else "they vary no more than Poisson's"
+            raise NoFiniteOptimum(
+                f"counts of state {state}, channel {channel}, have no best dispersion, as {why}: "
+                "give dispersion_prior a shape above 1 and a rate above 0, such as (1.01, 0.001)"
+            )
 
 
 def _by_channel(rows):
