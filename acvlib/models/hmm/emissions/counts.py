@@ -98,8 +98,7 @@ class Poisson(Emission):
     def check_optimum(self, rows: np.ndarray, expected: Any):
         sums, seen = expected
         silent = sums <= VANISHING * np.minimum(seen, 1.0)
-        if self.rate_prior[0] == 1.0 and silent.any():
-            state, channel = np.argwhere(silent)[0]
+        for state, channel in np.argwhere(silent & (self.rate_prior[0] == 1.0)):
             raise NoFiniteOptimum(
                 f"the rate of state {state}, channel {channel}, runs to 0 under rate_prior="
                 f"{self.rate_prior}: give it a shape above 1, such as (1.01, 0.0)"
@@ -118,8 +117,7 @@ class NegativeBinomial(Poisson):
 
     At dispersion 0, up to which all is smooth, it is Poisson's law; scipy's n is 1 / dispersion.
     Dispersions ~ Gamma(shape, rate) of `dispersion_prior`: shapes above 1 keep them above 0 where
-    counts vary no more than Poisson's do, rates above 0 keep them finite where all counts are 0;
-    (1, 0) is flat.
+    counts vary no more than Poisson's do, rates above 0 keep them finite where all counts are 0.
     Rates / scale ~ Gamma by `rate_prior`; scale (R,): by default the mean of each channel.
     """
 
@@ -128,8 +126,7 @@ class NegativeBinomial(Poisson):
     priors = Poisson.priors | {"dispersion_prior": ((1.1, 0.01), (1.001, 1e-4))}
 
     def __post_init__(self):
-        shape, rate = self.dispersion_prior
-        if shape > 1.0 and rate == 0.0:
+        if self.dispersion_prior[0] > 1.0 and self.dispersion_prior[1] == 0.0:
             told = f"dispersion_prior {self.dispersion_prior}: with a shape above 1"
             raise ValueError(f"{told} its rate must be above 0 as well, such as 0.001")
 
@@ -254,10 +251,7 @@ def _log1p(x):
 
 
 def _rise(dispersion, counts):
-    """sum_{j < x} log(1 + dispersion j), (K, R, V) of counts x (V,).
-
-    The first terms one by one, the others by Stirling's series of j + 1 / dispersion.
-    """
+    """sum_{j < x} log(1 + dispersion j), (K, R, V), the later terms by Stirling's series."""
     early = np.arange(FIRST)
     first = numpy_of(dispersion).dot(_log1p(dispersion * early), early[:, None] < counts)
 
