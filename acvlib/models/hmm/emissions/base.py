@@ -131,10 +131,10 @@ class Emission:
         ]
         return np.vstack(sums)
 
-    def likelihood(self, rows: np.ndarray, expected: Any) -> float:
-        """sum_tk mass_tk log p(x_t | k)."""
+    def likelihood(self, rows: np.ndarray, expected: Any) -> np.ndarray:
+        """sum_t mass_tk log p(x_t | k), (K,)."""
         parts = zip(rows[:, None], expected, strict=True)
-        return sum(m @ self.log_densities(row, frames)[:, 0] for row, (frames, m) in parts)
+        return np.array([m @ self.log_densities(row, part)[:, 0] for row, (part, m) in parts])
 
     def information(self, rows: np.ndarray, expected: Any) -> tuple[np.ndarray, np.ndarray]:
         """Minus the second derivatives of that, (K, s, e) and (K, q, q).
@@ -196,41 +196,42 @@ class Emission:
             rows = self.maximise(rows, self.expected(rows, frames, mass))
         return rows
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that go too far
     def maximise(self, rows: np.ndarray, expected: Any) -> np.ndarray:
         """The M-step: rows with a higher expected log posterior, by Newton's method.
 
-        Steps are by absolute curvature, each halved until the loss falls. Where parameters are
-        shared, a subclass has its own.
+        Steps of each state are by absolute curvature, halved until its loss falls. Where parameters
+        are shared, a subclass has its own.
         """
         if self.n_shared:
             raise NotImplementedError(f"{type(self).__name__} shares parameters: needs an M-step")
-        parts = [self._climbed(rows[[k]], [part]) for k, part in enumerate(expected)]
-        return np.concatenate(parts)
 
-    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that go too far
-    def _climbed(self, row, expected):
-        """One state's row (1, e) by what is expected of it."""
+        def losses(rows: np.ndarray):
+            return self.minus_log_prior(rows[:, None])[0] - self.likelihood(rows, expected)
 
-        def loss(row: Any):
-            return self.minus_log_prior(row)[0] - self.likelihood(row, expected)
-
-        value = loss(row)
+        values = losses(rows)
+        climbs = np.ones(len(rows), bool)
         for _ in range(MAX_STEPS):
-            gradient = (self.minus_log_prior(row)[1] - self.slopes(row, expected))[0]
-            matrix = self.information(row, expected)[1] + self.prior_information(row)[1]
-            curvatures, axes = np.linalg.eigh(matrix[0])
-            move = axes @ ((axes.T @ gradient) / np.maximum(abs(curvatures), np.finfo(float).tiny))
-            share = 1.0
-            while not loss(row - share * move) <= value and share > SMALLEST:
-                share /= 2.0
-            gain = value - loss(row - share * move)
-            if not gain > 0.0:
+            gradient = self.minus_log_prior(rows)[1] - self.slopes(rows, expected)
+            matrices = self.information(rows, expected)[1] + self.prior_information(rows)[1]
+            curvatures, axes = np.linalg.eigh(matrices)
+            sizes = np.maximum(abs(curvatures), np.finfo(float).tiny)
+            moves = np.einsum("kij,klj,kl->ki", axes / sizes[:, None], axes, gradient)
+            shares = 1.0 * climbs
+            while True:
+                tried = rows - shares[:, None] * moves
+                gains = values - losses(tried)
+                worse = ~(gains >= 0.0) & (shares > SMALLEST)
+                if not worse.any():
+                    break
+                shares[worse] /= 2.0
+            climbs &= gains > 0.0
+            rows = np.where(climbs[:, None], tried, rows)
+            values = np.where(climbs, values - gains, values)
+            climbs &= gains > ENOUGH * abs(values)
+            if not climbs.any():
                 break
-            row = row - share * move
-            value -= gain
-            if gain <= ENOUGH * abs(value):
-                break
-        return row
+        return rows
 
 
 def check_simple(name: str, emission: Any) -> None:

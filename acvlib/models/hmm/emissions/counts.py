@@ -184,7 +184,7 @@ class NegativeBinomial(Poisson):
 
     def likelihood(self, rows: np.ndarray, expected: Any):
         counts, met = expected
-        return np.sum(met * self._tables(rows, counts))
+        return np.sum(met * self._tables(rows, counts), axis=(1, 2))
 
     def slopes(self, rows: np.ndarray, expected: Any):
         counts, met = expected
@@ -204,10 +204,7 @@ class NegativeBinomial(Poisson):
         mass = np.eye(n_states)[labels] * frames.observed[:, None]
         return self.maximise(rows, self.expected(rows, frames, mass))
 
-    def maximise(self, rows: np.ndarray, expected: Any):
-        counts, met = expected
-        parts = [self._climbed(rows[[k]], (counts, met[[k]])) for k in range(len(rows))]
-        return np.concatenate(parts)
+    maximise = Emission.maximise
 
     def extreme(self, rows: np.ndarray, frames: Frames):
         rates, dispersions = np.split(rows, 2, axis=-1)
