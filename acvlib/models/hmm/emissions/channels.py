@@ -7,6 +7,7 @@ misses. A row has those of the groups, one after another.
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,8 +40,8 @@ class Channels(Emission):
     """An emission for each group of channels, by which named parameters are a dict of `unpack`.
 
     groups: {column: emission}, or pairs (column, emission), of which a column may be a tuple of
-    several. Columns are names where sequences have names, as in pandas, and numbers where not. Each
-    channel is in exactly one group; places: the numbers of each group's channels.
+    several. Columns are names where sequences have such, as in pandas, or numbers. Each channel is
+    in exactly one group; places: the numbers of each group's channels.
 
     Raises TypeError for emissions with order, inputs or parameters that states share, ValueError
     for channels in no group or in several.
@@ -62,16 +63,19 @@ class Channels(Emission):
         self.__dict__["groups"] = groups
 
     def of_columns(self, columns: list | None, n_channels: int):
-        labels = [*range(n_channels)] if columns is None else columns
         if columns is None and self.places is not None:  # a model's own, whose names are known
             if sum(map(len, self.places)) != n_channels:
                 raise ValueError(f"{n_channels} channels: the groups have places {self.places}")
             return self
+        labels = columns or [*range(n_channels)]
         groups = [
             name if isinstance(name, tuple) and name not in labels else (name,)
             for name, _ in self.groups
         ]
         named = sum(groups, ())
+        if all(isinstance(name, Integral) for name in named):
+            has_numbers = any(isinstance(name, Integral) for name in labels)
+            labels = labels if has_numbers else [*range(n_channels)]
         unknown = [name for name in named if name not in labels]
         if unknown or () in groups:
             remedy = "name these" if columns else "number them, or give frames with these columns"
