@@ -30,8 +30,8 @@ class Group(NamedTuple):
         """The group's own channels; frames that miss all of them are not observed."""
         seen = frames.seen[:, self.places]
         observed = seen.any(axis=1)
-        design = frames.design * observed[:, None]
-        return Frames(frames.x[:, self.places], seen, design, observed, frames.starts)
+        x, design = frames.x[:, self.places], frames.design * observed[:, None]
+        return frames._replace(x=x, seen=seen, design=design, observed=observed)
 
 
 @declared
