@@ -168,7 +168,6 @@ full = treecv_tables.of_treecv([n]) + treecv_tables.of_standard([n])
 cells = treecv_tables.of_standard(timed_sizes, standard_sizes)
 time_parts = [(treecv_tables.of_treecv(timed_sizes) + cells, 20 if paper else 3)]
 
-
 # %% tags=["hide-input"]
 parts = [(full, repetitions), *time_parts]
 frame = treecv_tables.repeat(lambda n: pegasos, forest, parts, rng)
@@ -252,8 +251,9 @@ song_examples = songs.regression("unit_variance")
 n_songs = len(song_examples)
 song_sizes = [*(n_songs * size // n for size in timed_sizes), n_songs]
 song_parts = [
-    (treecv_tables.of_treecv(song_sizes), 20 if paper else 3),
-    (treecv_tables.of_standard(song_sizes, standard_sizes), 5 if paper else 3),
+    (treecv_tables.of_treecv(song_sizes[-1:]), 20 if paper else 3),
+    (treecv_tables.of_treecv(song_sizes[:-1]), 3),
+    (treecv_tables.of_standard(song_sizes, standard_sizes), 2 if paper else 3),
 ]
 
 # %% tags=["hide-input"]

@@ -103,7 +103,7 @@ pd.DataFrame(
 # Every approximation of this book, and the refit that it approximates, continues from the full fit. That fit has seen the fold.
 # Where there is one optimum nothing remains of it. A surplus state, though, settles on whatever looks like a state in these very
 # data, the fold's points among them, and in the refit it stays there. Here `acv.from_scratch` refits each fold from new starts
-# that have not seen its points, as somebody would who had never had them: one further model each, of half of the designs.
+# that have not seen its points, as somebody would who had never had them: one further model each, of a third of the designs.
 
 # %%
 scratch = states.from_scratch(paper, seed)

@@ -49,7 +49,8 @@ def from_hmmlearn(
     fitted: a GaussianHMM, CategoricalHMM, PoissonHMM or GMMHMM.
     X, lengths: as hmmlearn takes them; frames that are nan or masked are missing. Sites are
         sequences, or time steps of a single one.
-    settings: of `HMM`; a concentration in place of hmmlearn's moves the optimum: `acv.fit` first.
+    settings: of `HMM`; a concentration in place of hmmlearn's, or `known_states`, which it has not,
+        move the optimum: `acv.fit` first.
 
     Raises
     ------

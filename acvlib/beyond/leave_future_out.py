@@ -43,14 +43,15 @@ class UnreliableOrigins(UserWarning):
 class FutureLosses(HeldOutLosses):
     """Held-out losses of n origins, as of `exact` on `folds()`, and the params behind them.
 
-    losses (n,): -log p(x_t | past); params (n, D); errors (n,): the estimated distance from the
-    refit, in standard errors of the full fit; refitted (n,) bool.
+    losses: -log p(x_t | past) of each scored site, origin by origin: (n,) of a single sequence;
+    sites (n, N): what an origin scores of each of N sequences, -1 where it scores none; params
+    (n, D); errors (n,): the estimated distance from the refit, in standard errors of the full fit;
+    refitted (n,) bool.
     """
 
     fit: Fit = field(repr=False)
-    n_sites: int
-    observed: np.ndarray = field(repr=False)
     starts: np.ndarray = field(repr=False)
+    sites: np.ndarray = field(repr=False)
     losses: np.ndarray = field(repr=False)
     params: np.ndarray = field(repr=False)
     errors: np.ndarray = field(repr=False)
@@ -59,6 +60,11 @@ class FutureLosses(HeldOutLosses):
     evaluations: Counter
 
     method = "leave_future_out"
+
+    @property
+    def n_sites(self) -> int:
+        """How many sites the model has."""
+        return self.fit.model.n_sites
 
     @property
     def n_folds(self) -> int:
@@ -71,12 +77,22 @@ class FutureLosses(HeldOutLosses):
 
     @property
     def _pairs(self):
-        return np.arange(len(self.starts)), self.starts, self.losses
+        scored = self.sites >= 0
+        return np.nonzero(scored)[0], self.sites[scored], self.losses
 
     def folds(self, rows: Any = slice(None)) -> Folds:
         """The `Folds` of some origins, for exact refits; those of all may fill the memory."""
-        starts = self.starts[rows]
-        return future_folds(self.n_sites, starts, 1, observed=self.observed)
+        return _folds(self.fit.model, self.starts[rows])
+
+
+def _lengths(model):
+    """Of the sequences, in sites; a model without frames is one."""
+    frames = getattr(model, "frames", None)
+    return np.array([model.n_sites]) if frames is None else np.diff(frames.starts)
+
+
+def _folds(model, starts):
+    return future_folds(model, starts, 1, lengths=_lengths(model))
 
 
 class _Anchor(NamedTuple):
@@ -90,24 +106,25 @@ def _part(futures, part):
 
 
 def _moved(futures, moves):
-    """log p after moves (n, D) of params, to first order."""
-    return futures.log_p + np.einsum("nd,nd->n", futures.slopes, moves)
+    """log p (n, N) after moves (n, D) of params, to first order."""
+    return futures.log_p + np.einsum("nsd,nd->ns", futures.slopes, moves)
 
 
 @declared
 def leave_future_out(fit: AFit, starts: Sequence[int], anchors: int = 8) -> FutureLosses:
     """Score each site t in `starts` given all sites before it.
 
-    For an `HMM` of one sequence with sites="steps", and `PoissonTraffic`. The losses are those of
-    `exact` on `folds.leave_future_out(n_sites, starts, 1)`, for the price of at most `anchors`
-    refits and as many passes through the series. Half of the refits are spread evenly; the others
-    go where the estimated error is above half a standard error and largest. Warns
-    `UnreliableOrigins` where some remain. For windows, a gap or several sequences: `exact` on such
-    folds.
+    For an `HMM` with sites="steps", and `PoissonTraffic`. The losses are those of `exact` on
+    `folds.leave_future_out(n_sites, starts, 1, lengths=lengths)`, for the price of at most
+    `anchors` refits and as many passes through the series. Of several sequences t counts from the
+    beginning of each, and all lose their futures together, as in a panel: site t of each is scored
+    given what all sequences have before t, also those that end there. Half of the refits are spread
+    evenly; the others go where the estimated error is above half a standard error and largest.
+    Warns `UnreliableOrigins` where some remain. For windows or a gap: `exact` on such folds.
 
     Raises
     ------
-    ValueError : starts that do not ascend, are not observed, or come too early for a fit
+    ValueError : starts that do not ascend, are observed nowhere, or come too early for a fit
     TypeError : a model that is no series in time
     """
     started = time.perf_counter()
@@ -134,7 +151,7 @@ class _Origins:
         self._check()
         n = len(self.starts)
         self.params = np.empty((n, len(fit.params)))
-        self.log_p = np.empty(n)
+        self.log_p = np.empty(self.sites.shape)
         self.errors = np.zeros(n)
         self.tried = np.zeros(n, bool)
         self.anchors = {}  # of the tried rows, those whose refits converged
@@ -151,17 +168,17 @@ class _Origins:
         if (np.diff(self.starts) <= 0).any():
             raise ValueError("starts must ascend, each a site of its own")
         futures(self.derivatives, self.fit.params, np.ones(1, int))  # is it a series?
-        first = self._folds([0, -1])[:1]  # where the last one is a site, too
+        ends = _folds(self.fit.model, self.starts[[0, -1]])  # the last one is a site, too
         if self.derivatives.matrix_free:
             n_params = len(self.fit.params)
             raise ValueError(f"{n_params} parameters: raise dense_limit, to form Hessians")
-        missing = self.starts[~self.observed[self.starts]]
+        times, lengths = self.starts[:, None], _lengths(self.fit.model)
+        self.sites = np.where(times < lengths, np.cumsum(lengths) - lengths + times, -1)
+        self.sites[~self.observed[self.sites]] = -1
+        missing = self.starts[(self.sites < 0).all(axis=1)]
         if missing.size:
             raise ValueError(f"{missing.size} starts are not observed, such as {missing[0]}")
-        self.derivatives.defaults.check_folds(first)  # later ones leave more
-
-    def _folds(self, rows):
-        return future_folds(self.n_sites, self.starts[rows], 1, observed=self.observed)
+        self.derivatives.defaults.check_folds(ends[:1])  # later ones leave more
 
     def worst(self, n_more: int):
         """Rows with the largest errors above the limit, at most one between two refits."""
@@ -179,7 +196,7 @@ class _Origins:
         """Refit some rows, and step to all others anew. The first and the last must converge."""
         self.tried[rows] = True
         labels = [f"from {start} on" for start in self.starts[rows]]
-        folds = replace(self._folds(rows), labels=labels)
+        folds = replace(_folds(self.fit.model, self.starts[rows]), labels=labels)
         found = refit_folds(self.fit, folds, TOLERANCE)
         good = np.flatnonzero(found.converged)
         self.derivatives.defaults.check_refits(found.params, folds)
@@ -193,8 +210,8 @@ class _Origins:
                 self.anchors[int(rows[i])] = _Anchor(found.params[i], np.asarray(hessian), prior)
         for end in {0, len(self.starts) - 1}.difference(self.anchors):
             start = self.starts[end]
-            n_before = self.observed[:start].sum()
-            sites = f"the {n_before} sites before {start}"
+            (n_after,) = _folds(self.fit.model, [start]).sizes
+            sites = f"the {self.observed.sum() - n_after} sites before {start}"
             raise ValueError(f"no refit to {sites} ends at one optimum: start later, or simplify")
         self._step()
 
@@ -236,9 +253,9 @@ class _Origins:
         from_b = _moved(at_b, params - b.params)
         self.params[rows] = params
         self.errors[rows] = (4.0 * s * (1.0 - s))[:, 0] * distance
-        self.log_p[rows] = from_a + s[:, 0] * (from_b - from_a)
-        for own, anchor, log_p in ((last, b, at_b.log_p[-1]), (first, a, at_a.log_p[0])):
-            self.params[own], self.log_p[own] = anchor.params, log_p
+        self.log_p[rows] = from_a + s * (from_b - from_a)
+        for row, anchor, log_p in ((last, b, at_b.log_p[-1]), (first, a, at_a.log_p[0])):
+            self.params[row], self.log_p[row] = anchor.params, log_p
 
     def result(self, seconds: float):
         """The `FutureLosses`; warns of errors above the limit."""
@@ -249,10 +266,9 @@ class _Origins:
             warn(message, UnreliableOrigins)
         return FutureLosses(
             fit=self.fit,
-            n_sites=self.n_sites,
-            observed=self.observed,
             starts=self.starts,
-            losses=-self.log_p,
+            sites=self.sites,
+            losses=-self.log_p[self.sites >= 0],
             params=self.params,
             errors=self.errors,
             refitted=np.isin(np.arange(len(bad)), list(self.anchors)),

@@ -9,6 +9,7 @@ Time O(K^2 D) a site.
 Source: Cappé, Moulines and Rydén (2005), section 10.2.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +32,13 @@ class Chain(NamedTuple):
     """A chain at some params, its logarithms and their derivatives (scores) in tables.
 
     row (T,): of each site in the tables of densities, -1 where missing
+    bounds (N + 1,): where each sequence begins, and the last ends
     log_density (C, K), density_score (C, K, m), and places (K, m) of these m parameters among all D
     log_initial (K,), initial_score (K, D); log_transition (K, K), transition_score (K, K, D)
     """
 
     row: np.ndarray
+    bounds: np.ndarray
     log_density: np.ndarray
     density_score: np.ndarray
     places: np.ndarray
@@ -47,9 +50,11 @@ class Chain(NamedTuple):
 
 
 class Futures(NamedTuple):
-    """Of n prefixes: the gradient (n, D) of log p(prefix), and what the site after each adds.
+    """What n prefixes of N sequences say, and what the site after each adds.
 
-    log_p (n,) is log p(site | prefix), 0 where it is missing; slopes (n, D) are its derivatives.
+    gradient (n, D): of log p(prefix), summed over sequences, which end where they end; log_p (n, N)
+    is log p(site | prefix), 0 where it is missing or there is none; slopes (n, N, D) are its
+    derivatives.
     """
 
     gradient: np.ndarray
@@ -58,7 +63,7 @@ class Futures(NamedTuple):
 
 
 def futures(derivatives: Derivatives, params: np.ndarray, starts: np.ndarray) -> Futures:
-    """Of ascending sites >= 1, given all before each, at params (D,).
+    """Of ascending times >= 1 since each sequence began, given all before, at params (D,).
 
     Raises TypeError for a model that is no series in time; ValueError where a transition, or a
     density beside forbidden ones, is so unlikely that a path would underflow.
@@ -81,19 +86,28 @@ def futures(derivatives: Derivatives, params: np.ndarray, starts: np.ndarray) ->
     tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
     tables += [np.exp(chain.log_initial), chain.initial_score]
     tables += [np.exp(chain.log_transition), chain.transition_score]
-    shape = (len(starts), chain.initial_score.shape[1])
-    found = Futures(np.empty(shape), np.empty(len(starts)), np.empty(shape))
-    _sweep(tuple(map(np.ascontiguousarray, tables)), starts, *found)
-    return Futures(found.gradient[:, free], found.log_p, found.slopes[:, free])
+    tables = tuple(map(np.ascontiguousarray, tables))
+    n, n_params = len(starts), chain.initial_score.shape[1]
+    n_sequences = len(chain.bounds) - 1
+    gradient = np.zeros((n, n_params))
+    log_p = np.zeros((n_sequences, n))
+    slopes = np.zeros((n_sequences, n, n_params))
+    for i, (first, end) in enumerate(pairwise(chain.bounds)):
+        prefixes = np.zeros((n, n_params))
+        _sweep(tables, first, end, starts, prefixes, log_p[i], slopes[i])
+        gradient += prefixes
+    return Futures(gradient[:, free], log_p.T, slopes.swapaxes(0, 1)[:, :, free])
 
 
 def _of_hmm(model: Any, params: np.ndarray) -> tuple[Chain, np.ndarray]:
     """The filter through all frames of an HMM, and which of its scores are of params."""
-    if model.sites != "steps" or len(model.sequences) > 1:
-        sites = f'{len(model.sequences)} sequences with sites="{model.sites}"'
-        raise ValueError(f'{sites}: time runs through one, with sites="steps"')
+    if model.sites != "steps":
+        raise ValueError('sites are whole sequences, which have no future: give sites="steps"')
     if (model.sample_weight != 1.0).any():
         raise ValueError("sample_weight: leave_future_out takes a model without")
+    if model.known_states is not None:
+        what = "known_states: leave_future_out takes a model without, as later ones would be known"
+        raise ValueError(f"{what}; acv.exact on folds.leave_future_out takes all of them as given")
     hidden = hidden_states(model, params, np.ones(model.n_sites))
     k = model.n_states
     scores = [model.emission.scores(hidden.rows, state, hidden.frames) for state in range(k)]
@@ -111,6 +125,7 @@ def _of_hmm(model: Any, params: np.ndarray) -> tuple[Chain, np.ndarray]:
     free = np.concatenate([*parts, of_states[model.kept_in_states]])[-model.n_params :]
     chain = Chain(
         row=np.where(hidden.frames.observed, np.arange(len(hidden.frames.x)), -1),
+        bounds=hidden.frames.starts,
         log_density=hidden.log_density,
         density_score=np.stack(scores, axis=1),
         places=np.hstack([shared, of_states]),
@@ -136,6 +151,7 @@ def _of_traffic(model: Any, params: np.ndarray) -> Chain:
     move_score[1, :, TO1] = -stay1, leave1
     return Chain(
         row=np.where(model.observed, model.classes.of_site, -1),
+        bounds=np.array([0, model.n_sites]),
         log_density=data.log_density[:, :, 0].T,
         density_score=np.stack([quiet, quiet + ratio], axis=1),
         places=np.tile(np.arange(TO0), (2, 1)),
@@ -147,13 +163,16 @@ def _of_traffic(model: Any, params: np.ndarray) -> Chain:
 
 
 @_jit
-def _sweep(tables, starts, gradient, log_p, slopes):
-    """Fills the arrays of `Futures`; p and u are the filter and its sensitivities, in turns."""
+def _sweep(tables, first, end, starts, gradient, log_p, slopes):
+    """Fills the arrays of `Futures` of the sequence of sites first ... end - 1.
+
+    p and u are the filter and its sensitivities, in turns.
+    """
     p = np.zeros((2, len(tables[5])))
     u = np.zeros((2, p.shape[1], gradient.shape[1]))
-    row = 0
-    for t in range(starts[-1] + 1):
-        gain = _step(tables, t, p, u)
+    row = now = 0
+    for t in range(min(starts[-1] + 1, end - first)):
+        gain = _step(tables, first, t, p, u)
         now = t % 2
         if t == starts[row]:
             log_p[row] = gain
@@ -163,10 +182,12 @@ def _sweep(tables, starts, gradient, log_p, slopes):
             row += 1
         if row < len(starts) and t + 1 == starts[row]:
             _mean(p[now], u[now], gradient[row])
+    for later in range(row, len(starts)):  # the whole sequence
+        _mean(p[now], u[now], gradient[later])
 
 
 @_inline
-def _step(tables, t, p, u):
+def _step(tables, first_site, t, p, u):
     """P(z_t = k | x_1..t) and sensitivities from those of t - 1; log p(x_t | x_1..t-1).
 
     Where x_t is missing, given x_1..t-1, and 0.
@@ -175,7 +196,7 @@ def _step(tables, t, p, u):
     n_states, n_params = first_score.shape
     target = t % 2
     source = 1 - target
-    r = row[t]
+    r = row[first_site + t]
     norm = 0.0
     for k in range(n_states):
         reach = first[k] if t == 0 else 0.0

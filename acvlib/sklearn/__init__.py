@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.special import xlogy
 
-from ..checks import require, warn
-from ..declared import Is, OneOf, declared
+from ..checks import WIDEST, NotFinite, real_array, require, shortened, warn
+from ..declared import Check, Is, OneOf, Sizes, declared
 from .refits import ACTIONS, METHODS, Refits, UnreliableFolds
 
 base = require("sklearn.base", extra="sklearn")
@@ -40,6 +40,17 @@ class PooledScores(UserWarning):
     """Scores of models that differ are about to be ranked together."""
 
 
+class ErrorScore(Check):
+    """A number, nan too, or "raise"."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        if isinstance(value, str):
+            if value != "raise":
+                raise ValueError(f"{name} = {value!r:.60}: give a number, nan or 'raise'")
+            return value
+        return real_array(name, value, 0, finite=False).item()
+
+
 @declared
 def approx_cross_validate(
     estimator: Any,
@@ -52,6 +63,7 @@ def approx_cross_validate(
     params: Annotated[dict, Is()] | None = None,
     method: Annotated[str, OneOf(*METHODS)] = "newton_step",
     unreliable: Annotated[str, OneOf(*ACTIONS)] = "refit",
+    error_score: Annotated[float | str, ErrorScore()] = np.nan,
 ) -> dict:
     """Cross-validate a fitted estimator as `sklearn.model_selection.cross_validate`, for one fit.
 
@@ -84,15 +96,20 @@ def approx_cross_validate(
     unreliable: "refit" exactly the folds that `check_result` finds too far from their refits, or
         "ignore" them, without a check. The baseline no_adjustment, exact, and newton_step of Ridge
         and LinearRegression, which is exact, are not checked.
+    error_score: the score of a fold whose scorer fails or says nan (which scikit-learn leaves nan);
+        an UndefinedMetricWarning names such folds, and the others go on. "raise" raises.
 
     Returns
     -------
-    A dict of arrays (n_folds,): fit_time, score_time, test_score (test_<name> for several; nan, and
-    a warning, where it is undefined), unreliable (bool; refitted, if that was asked); and
-    cv_result, the `CVResult`. It is without the folds that leave no row of some class, or score
-    rows of weight 0 alone: these are refitted by scikit-learn. Its folds and losses are those of
-    the estimator, on all of X as the other steps make it; its params and its model are not: they
-    are of columns and y less their levels, or, where X is wide or collinear, in another basis.
+    A dict of arrays (n_folds,): fit_time, score_time, test_score (test_<name> for several) and
+    unreliable (bool; refitted, if that was asked); and cv_result, the `CVResult`. It is without the
+    folds that leave no row of some class, or score rows of weight 0 alone: these are refitted by
+    scikit-learn. Its folds and losses are those of the estimator, on all of X as the other steps
+    make it; its params and its model are not: they are of columns and y less their levels, or,
+    where X is wide or collinear, in another basis.
+
+    test_score.mean() weighs each fold alike, as in scikit-learn. For a score of all left-out rows
+    together, give `approx_cross_val_predict` to the metric.
 
     Raises
     ------
@@ -102,7 +119,7 @@ def approx_cross_validate(
     refits = Refits(estimator, X, y, params, groups, cv)
     refits.leave_out(method, unreliable)
     started = time.perf_counter()
-    scores = fold_scores(refits, scoring)
+    scores = fold_scores(refits, scoring, error_score)
     seconds = {"fit_time": refits.seconds, "score_time": time.perf_counter() - started}
     n_folds = len(refits.tests)
     columns: dict = {name: np.full(n_folds, total / n_folds) for name, total in seconds.items()}
@@ -126,7 +143,16 @@ def approx_cross_val_predict(
     """Predict every row without its fold as `sklearn.model_selection.cross_val_predict`.
 
     output: "predict", (n,) or (n, targets); or, of a classifier, "predict_proba", (n, K); the rest
-    is as for `approx_cross_validate`.
+    is as for `approx_cross_validate`. A metric of all rows at once, the pooled score, weighs each
+    row alike:
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.metrics import root_mean_squared_error
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> predicted = approx_cross_val_predict(Ridge().fit(X, y), X, y, cv=7)
+    >>> print(f"{root_mean_squared_error(y, predicted):.2f}")
+    58.14
 
     Each row is predicted by a model of its own. To rank or correlate these predictions (area under
     the curve, r2) is not cross-validation: without a row of a class, a model thinks that class a
@@ -163,8 +189,11 @@ def approx_cross_val_predict(
     return answers[np.argsort(rows)]
 
 
-def fold_scores(refits: Refits, scoring: Any) -> dict:
-    """{name: (n_folds,)} as `scoring` asks for them; warns of those that are undefined, and nan."""
+def fold_scores(refits: Refits, scoring: Any, error_score: Any = np.nan) -> dict:
+    """{name: (n_folds,)} as `scoring` asks for them; warns of the undefined, which error_score has.
+
+    Where that is "raise", raises what the scorer raises, or NotFinite of a score that is nan.
+    """
     metrics.check_scoring(refits.whole, scoring)
     if isinstance(scoring, list | tuple | set):
         scoring = {name: name for name in scoring}
@@ -180,6 +209,9 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
             try:
                 score = scorer(refits.estimator(fold), *data)
             except Exception as error:  # as `cross_validate` does
+                if error_score == "raise":
+                    error.add_note(f"scoring {name} of fold {fold}")
+                    raise
                 undefined[fold] = f"{type(error).__name__}: {error}".rstrip(".")
                 continue
             score = score if isinstance(score, dict) else {name: score}
@@ -193,19 +225,26 @@ def fold_scores(refits: Refits, scoring: Any) -> dict:
                 scores.setdefault(key, np.full(len(values), np.nan))[fold] = value
             if np.isnan(list(score.values())).any():
                 undefined[fold] = "it is nan"
-        for fold in list(undefined)[:1]:
-            remedy = (
-                "Without its rows a class has none: leave that class out, or use another scoring"
-                if fold in refits.by_theirs and base.is_classifier(refits.last)
-                else "A fold needs several rows, of each class: cv=10, say. Scores of single rows, "
-                "pooled, rank worse than they predict"
-            )
-            warn(
-                f"{name} of {len(undefined)} of {len(values)} folds is undefined, nan; of fold "
-                f"{fold}: {undefined[fold]:.300}. {remedy}",
-                exceptions.UndefinedMetricWarning,
-            )
-    return scores
+        if undefined:
+            _report(refits, f"{name} of {len(undefined)} of {len(values)}", undefined, error_score)
+    filler = np.nan if error_score == "raise" else error_score
+    return {name: np.where(np.isnan(each), filler, each) for name, each in scores.items()}
+
+
+def _report(refits, what, undefined, error_score):
+    """Warn of, or raise for, folds without a score: {fold: why}."""
+    fold, why = next(iter(undefined.items()))
+    remedy = (
+        "Without its rows a class has none: leave that class out, or use another scoring"
+        if fold in refits.by_theirs and base.is_classifier(refits.last)
+        else "A fold needs several rows, of each class: cv=10, say. Scores of single rows, "
+        "pooled, rank worse than they predict"
+    )
+    folds = shortened(", ".join(map(str, undefined)), WIDEST)
+    message = f"{what} folds is undefined ({folds}); of fold {fold}: {why:.300}. {remedy}"
+    if error_score == "raise":
+        raise NotFinite(message)
+    warn(message, exceptions.UndefinedMetricWarning)
 
 
 def _by_row(refits, scorer):

@@ -46,18 +46,30 @@ def test_errors_fall_with_every_refit_and_are_known(traffic_fit):
     assert found.loss == pytest.approx(losses.mean(), abs=0.01)
 
 
-@pytest.mark.parametrize("kind", ["HMM", "AR"])
+CUTS = {"HMM": [], "AR": [], "panel": [200, 321]}  # where other sequences begin
+
+
+@pytest.mark.parametrize("kind", CUTS)
 def test_hidden_markov_models(kind, rng):
+    """Sequences of a panel lose their futures together, and some end before others."""
     state = np.cumsum(rng.random(400) < 0.05) % 2
     x = 3.0 * state + rng.standard_normal(400)
     x = np.stack([x, rng.standard_normal(400)], axis=1)
-    model = GaussianHMM(x, 2) if kind == "HMM" else AutoRegressiveHMM([x], 2, sites="steps")
+    x[70 if kind == "panel" else []] = np.nan
+    parts = np.split(x, CUTS[kind])
+    model = GaussianHMM(x, 2) if kind == "HMM" else AutoRegressiveHMM(parts, 2, sites="steps")
     fit = acv.fit(model)
-    starts = np.arange(300, model.n_sites - 1, 7)
+    starts = np.arange(69, 195, 9) if kind == "panel" else np.arange(300, model.n_sites - 1, 7)
     found = quietly(fit, starts, anchors=4)
-    reference = acv.exact(fit, found.folds())
+    lengths = [len(part) - model.context for part in parts]
+    folds = acv.folds.leave_future_out(model, starts, 1, lengths=lengths)
+    assert found.folds().same_as(folds)
+    reference = acv.exact(fit, folds)
+    np.testing.assert_array_equal(found.groups, reference.groups)
     assert np.median(fit.standard_errors_between(found.params, reference.params)) < 0.3
     losses = np.concatenate(reference.losses)
+    rows = np.repeat(found.refitted, folds.scored.sizes)
+    np.testing.assert_allclose(found.losses[rows], losses[rows], atol=1e-5)
     np.testing.assert_allclose(found.losses, losses, atol=0.05)
     assert np.median(abs(found.losses - losses)) < 0.02
 
@@ -92,10 +104,8 @@ def test_models_that_are_no_series_or_too_large_to_form_their_hessian_are_refuse
     with pytest.raises(TypeError, match="under keep_latents"):
         acv.leave_future_out(acv.fit(DROPPING), [10, 15])
     x = rng.standard_normal((3, 30))
-    several = GaussianHMM(list(x), 2, sites="steps")
-    for model in (several, GaussianHMM([x[0]], 2, sites="sequences")):
-        with pytest.raises(ValueError, match='[13] sequences with .* with sites="steps"'):
-            quietly(acv.fit(model), [50, 60])
+    with pytest.raises(ValueError, match="whole sequences, which have no future"):
+        quietly(acv.fit(GaussianHMM(list(x), 2)), [20, 25])
     model = GaussianHMM(rng.standard_normal(60), 2, dense_limit=3)
     with pytest.raises(ValueError, match="raise dense_limit"):
         acv.leave_future_out(acv.fit(model), [40, 50])
@@ -133,6 +143,7 @@ MODELS = {
     "network": lambda rng: NeuralHMM([walk(rng, 21)], 2, n_hidden=2, sites="steps"),
     "traffic": lambda rng: PoissonTraffic(*simulate_traffic(rng, 20, days=3, missing=0.1)),
     "held": held,
+    "panel": lambda rng: GaussianHMM(np.split(walk(rng, 30, [6]), [8, 22]), 2, sites="steps"),
 }
 
 
@@ -157,18 +168,22 @@ def log_p(model, params, sites):
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_of_all_prefixes_and_of_sites_after_some(name):
     model, params = made(name)
-    ends = np.arange(1, model.n_sites)
+    bounds = [0, 8, 22, 30] if name == "panel" else [0, model.n_sites]
+    times = np.concatenate([np.arange(length) for length in np.diff(bounds)])
+    ends = np.arange(1, times.max() + 1)
     found = futures(derivatives_of(model), params, ends)
     for t, gradient in zip(ends, found.gradient, strict=True):
-        expected = log_p(model, params, np.arange(t))[1]
+        expected = log_p(model, params, times < t)[1]
         np.testing.assert_allclose(gradient, expected, atol=1e-8, rtol=1e-8)
     found = futures(derivatives_of(model), params, PREFIXES)
     for i, start in enumerate(PREFIXES if name != "held" else ()):
-        before, slope_before = log_p(model, params, np.arange(start))
-        both, slope_both = log_p(model, params, np.arange(start + 1))
-        assert found.log_p[i] == pytest.approx(both - before, abs=1e-9)
-        expected = slope_both - slope_before
-        np.testing.assert_allclose(found.slopes[i], expected, atol=1e-8, rtol=1e-8)
+        before, slope_before = log_p(model, params, times < start)
+        for sequence, first in enumerate(bounds[:-1]):
+            after = (np.arange(model.n_sites) == first + start) & (times == start)
+            both, slope_both = log_p(model, params, (times < start) | after)
+            assert found.log_p[i, sequence] == pytest.approx(both - before, abs=1e-9)
+            slopes = found.slopes[i, sequence]
+            np.testing.assert_allclose(slopes, slope_both - slope_before, atol=1e-8, rtol=1e-8)
 
 
 def test_a_chain_that_underflows_is_refused():

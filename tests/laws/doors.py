@@ -421,6 +421,7 @@ def ask_sequences(model_of, names, x, weight, fold, **inputs):
 OF_SEQUENCES = {
     "x": ("sequence", "frame", "channel"),
     "inputs": ("sequence", "frame", "input"),
+    "known": ("sequence", "frame"),
     "posterior": ("sequence", "frame", "state"),
     "states": ("sequence", "frame"),
     **dict.fromkeys(["weight", "fold", "losses"], ("sequence",)),
@@ -455,6 +456,20 @@ def of_driven(rng):
     return data | {"x": y, "inputs": inputs}
 
 
+def with_known_states(rng):
+    """Of a third of all frames."""
+    data = of_sequences(rng, real_frames)
+    known = [np.where(rng.random(len(own)) < 0.3, own[:, 0] > 4.0, np.nan) for own in data["x"]]
+    return data | {"known": known}
+
+
+def known_hmm(x, known, weight, fold=None):
+    return models.GaussianHMM(x, 2, sample_weight=weight, sites="sequences", known_states=known)
+
+
+OF_KNOWN = CHAIN | {"whole": ("x",), "units": {"x": (True, True, LEVELS)}, "examples": 4}
+asked = partial(ask_sequences, known_hmm, ("mean", "sd"))
+door("GaussianHMM with known states", with_known_states, asked, known_hmm, **OF_KNOWN)
 OF_INPUTS = {"whole": ("x", "inputs"), "units": {"inputs": (True, False, {})}}
 door("GLMHMM", of_driven, partial(ask_sequences, glm_hmm, ()), glm_hmm, **CHAIN | OF_INPUTS)
 

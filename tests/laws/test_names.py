@@ -35,6 +35,7 @@ HOLDERS = {  # what has the same names; the first says the order
     "kfold": ("row", ("X", "y")),
     "HMM": ("frame", ("x", "weight")),
     "GLMHMM": ("frame", ("x", "inputs")),
+    "GaussianHMM with known states": ("frame", ("x", "known")),
     "HiddenMRF": ("node", ("counts", "adjacency", "exposure", "weight")),
     "PoissonTraffic": ("step", ("counts", "day")),
 }

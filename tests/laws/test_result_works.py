@@ -4,6 +4,7 @@ tests/sklearn/test_scores.py has what comes back of tuning.
 """
 
 import pickle
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import acvlib as acv
+from acvlib.beyond.choice import plot_models
 
 from .doors import DOORS, folds_of, glm, hmm_by_frames, rows
 from .law import ask, cases, hold, refused
@@ -115,6 +117,39 @@ def test_errors_of_zero_are_drawn(name, ax):
     assert len(ax.patches) == 2
     assert all((box.get_path().vertices[:, 1] >= bottom).all() for box in ax.patches)
     assert refused(acv.plots.error_ladder, ax, {"exact": [-0.1, -0.2]}, words="negative")
+
+
+@cases("result_works", ["choose"], "drawn as they are")
+def test_every_model_is_drawn_with_its_errors_and_what_is_wrong_with_it(name, ax):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    columns = {"$x_1$": X[:, :1], 2: X, "noise": X[:, 1:]}
+    models = {key: acv.models.GLM(each, y, "gaussian") for key, each in columns.items()}
+    choice = acv.choose(models, acv.folds.k_fold(30, 5))
+    lost = replace(choice.results[2], losses=[np.arange(6) * np.nan] * 5)
+    unsure = replace(choice.results["noise"], indefinite=np.arange(5) < 2)
+    results = choice.results | {"noise": unsure, "lost": lost}
+    simplest = {str(choice.simplest): ["simplest within one standard error"]}
+    wrong = {"lost": ["no loss", "5 of 5 folds unreliable"], "noise": ["2 of 5 folds unreliable"]}
+    turned = choice.table[::-1]
+    drawn = [(choice, choice.table, simplest), (results, choice.table, wrong), (turned, turned, {})]
+    assert choice.plot(ax) is ax
+    for given, table, notes in drawn:
+        ax.clear()
+        assert ask(plot_models, ax, given) is ax
+        points = [line.get_xydata()[0] for line in ax.lines[:3]]
+        np.testing.assert_allclose(points, np.column_stack([-table.elpd, range(3)]))
+        bars = [np.ptp(np.array(bar.get_segments())[..., 0], axis=1) for bar in ax.collections]
+        np.testing.assert_allclose(bars, [2.0 * table.se, 2.0 * table.dse], atol=1e-9)
+        ax.figure.canvas.draw()
+        labels = [label.get_text().split("\n") for label in ax.get_yticklabels()]
+        assert [key for key, *_ in labels[:3]] == [str(key) for key in table.index]
+        assert {key: said for key, *said in labels if said} == notes
+    other = acv.exact(choice.results[2].fit, acv.folds.k_fold(30, 6))
+    assert refused(plot_models, ax, {2: unsure, "other": other}, words="same Folds")
+    assert refused(plot_models, ax, {"lost": lost}, words="no model has a finite loss")
+    with pytest.raises(TypeError, match="the result of 2 .* give what choose"):
+        plot_models(ax, {2: models[2]})
 
 
 @cases("result_works", ["Fit", "CVResult", "ResultCheck"], "compared")

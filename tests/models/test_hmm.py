@@ -117,7 +117,15 @@ def glm(family):
     return build
 
 
+def with_known_states(rng, lengths=LENGTHS, **settings):
+    """Of every third frame, one of them missing; none of the last sequence."""
+    x = with_holes(continuous(rng, lengths))
+    known = [np.where(np.arange(len(own)) % 3 == 0, own[:, 0] > 1.5, np.nan) for own in x[:-1]]
+    return GaussianHMM(x, 2, 100.0, known_states=[*known, None], **settings)
+
+
 BUILDS = {
+    "known states": with_known_states,
     "diag": built(GaussianHMM, holed(continuous), 100.0),
     "spherical": built(GaussianHMM, holed(continuous), 100.0, covariance="spherical"),
     "full": built(GaussianHMM, continuous, 100.0, covariance="full"),
@@ -142,7 +150,8 @@ BUILDS = {
 SITES = ("sequences", "steps")
 HELD = ("diag", "AR(0)", "AR(2)", "network")
 CASES = [(name, "sequences", False) for name in BUILDS]
-CASES += [(name, "steps", False) for name in (*HELD, "full", "mixture", "channels")]
+BY_STEP = (*HELD, "known states", "full", "mixture", "channels")
+CASES += [(name, "steps", False) for name in BY_STEP]
 CASES += [(name, sites, True) for name in HELD for sites in SITES]
 
 
@@ -263,6 +272,8 @@ def test_objective_equals_enumeration(name, rng):
     weights = np.array([0.7, 1.0])
     densities = model.log_densities(params)
     assert (densities[~model.frames.observed] == 0.0).all()
+    known = np.concatenate([z[model.context :] for z in model.labels])
+    densities[(known >= 0) & (known != 0), 0] = densities[known == 0, 1] = -np.inf
     total = 0.0
     for weight, frames in zip(weights, model.pieces(), strict=True):
         steps = np.ones(frames.stop - frames.start)
@@ -289,13 +300,15 @@ def test_autoregressions_have_the_papers_numbers_of_parameters_and_miss_what_loo
 
 def without(model, fold):
     """The model built anew where the frames of a fold are missing, or without its sequences."""
+    known = model.known_states
     if model.sites == "sequences":
         kept = [x for n, x in enumerate(model.sequences) if n not in fold]
+        known = known and [z for n, z in enumerate(known) if n not in fold]
     else:
         x = np.concatenate(model.sequences)
         x[fold, : model.n_channels] = np.nan
         kept = np.split(x, model.frames.starts[1:-1])
-    return HMM(kept, model.n_states, model.emission, model.sites)
+    return HMM(kept, model.n_states, model.emission, model.sites, known_states=known)
 
 
 OF_FRAMES = [name for name in BUILDS if name[:3] not in ("AR(", "net")]

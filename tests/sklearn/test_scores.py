@@ -45,6 +45,9 @@ def test_undefined_scores_are_nan_and_say_so_once(name, y):
         scores = acv.approx_cross_validate(model, X, y, cv=LeaveOneOut(), scoring=name)
     assert np.isnan(scores["test_score"]).all() or y is ETA
     assert np.isnan(scores["test_score"])[y < 0.0].all() if y is ETA else True
+    words = "of 90 of 90 folds is undefined .0, 1" if name == "r2" else "scoring score of fold"
+    with pytest.raises(ValueError, match=words):
+        acv.approx_cross_validate(model, X, y, scoring=name, error_score="raise", cv=LeaveOneOut())
     ours = [each for each in caught if "several rows, of each class" in str(each.message)]
     assert [each.filename for each in ours] == [__file__]
 
@@ -67,11 +70,17 @@ def test_what_a_scorer_returns_is_named_and_refused_if_it_is_no_number():
         return {"rows": len(X), "columns": X.shape[1]}
 
     model = Ridge().fit(X[:85], ETA[:85])
-    message = "of 3 of 8 folds .* 5: RuntimeError: too few rows"
-    with pytest.warns(UndefinedMetricWarning, match=message):
-        scores = acv.approx_cross_validate(model, X[:85], ETA[:85], cv=8, scoring=scorer)
-    assert_allclose(scores["test_rows"], [11, 11, 11, 11, 11, np.nan, np.nan, np.nan])
-    assert_allclose(scores["test_columns"][:5], 4)
+    arguments = {"X": X[:85], "y": ETA[:85], "cv": 8, "scoring": scorer}
+    message = r"of 3 of 8 folds is undefined \(5, 6, 7\).* 5: RuntimeError: too few rows"
+    for error_score in (np.nan, -1.0):
+        with pytest.warns(UndefinedMetricWarning, match=message):
+            scores = acv.approx_cross_validate(model, **arguments, error_score=error_score)
+        assert_allclose(scores["test_rows"], [11] * 5 + [error_score] * 3)
+        assert_allclose(scores["test_columns"][:5], 4)
+    with pytest.raises(RuntimeError, match="too few rows"):
+        acv.approx_cross_validate(model, **arguments, error_score="raise")
+    with pytest.raises(ValueError, match="error_score = 'rise': give a number"):
+        acv.approx_cross_validate(model, **arguments, error_score="rise")
     for score in (1j, np.complex128(1j), np.str_("a"), np.ones(2), None):
         with pytest.raises(ValueError, match="scoring must return a number"):
             acv.approx_cross_validate(Ridge().fit(X, ETA), X, ETA, scoring=lambda *_, s=score: s)
@@ -167,9 +176,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("model", "values", "settings", "error", "message"), REFUSED.values(), ids=REFUSED.keys()
-)
-def test_what_cannot_be_tuned_is_refused(model, values, settings, error, message):
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_tuned_is_refused(name):
+    model, values, settings, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         acv.approx_tune(model.fit(X, VALUES), X, VALUES, values, **settings)

@@ -20,20 +20,21 @@ from ...inference import chain
 from ...model import ModelDefaults
 from ...weighting import Weights
 from .derivatives import HMMDerivatives
-from .em import best_order, climbed, in_order, k_means, nearest, renumbered
+from .em import climbed, clustered, k_means, nearest, with_numbers_of
 from .emissions import Emission, Gaussian
-from .frames import Frames, check_channels, make_frames, read_sequences, warn_of_lags
+from .frames import Frames, check_channels, make_frames, read_known_states, read_sequences
 from .parameters import HMMParams, Parameters
 from .posterior import (
     ImpossibleSequence,
     Predictions,
     check_explained,
+    check_known_states,
     heldout_loss,
     hidden_states,
+    warn_of_lags,
 )
 
 IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
-SMALL = 1e-300  # the spread of what is the same in all states
 STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
@@ -65,6 +66,10 @@ class HMM(Parameters, Predictions, ModelDefaults):
         held-out loss; one of weight 0 is missing, in no fold, but looked back at.
     held: None, or values of the first parameters, which are then not free any more: see `hold`.
     dense_limit: parameters up to which Hessians are formed, which is faster than many products.
+    known_states: None, or states 0 ... K - 1, nan or masked where unknown: (T_n,), or None, for
+        each sequence, or one array of all frames end to end. F has log p(x weighted, z known): a
+        frame left out, or of weight 0, keeps its state, a sequence does not. Losses are -log p(x_n,
+        known states) of sequences, -log p(x_t | other frames, all known states) of steps.
 
     Raises ValueError for unusable sequences or settings, and for too few frames for K states.
 
@@ -81,6 +86,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
     fixed: Any = field(default=None, repr=False)
     held: Any = field(default=None, repr=False)
     dense_limit: Annotated[int, Whole(0)] = field(default=300, repr=False)
+    known_states: Any = field(default=None, repr=False)
 
     def __post_init__(self):
         order = self.emission.order
@@ -95,13 +101,15 @@ class HMM(Parameters, Predictions, ModelDefaults):
         weights = weighting.site_weights(weights, self.n_sites)
         self.__dict__.update(sample_weight=weights, emission=self._settled(weights))
         law = self.chain_prior
-        self.__dict__.update(concentration=law.concentration, fixed=law.fixed)
+        known = read_known_states(self.known_states, sequences, self.n_states)
+        self.__dict__.update(concentration=law.concentration, fixed=law.fixed, known_states=known)
         if sites == "steps":
             warn_of_lags(self.frames, weights, order)
+        check_known_states(self)
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
-            few = f"{seen} observed frames cannot support {self.n_states} states"
-            raise ValueError(f"{few}: lower n_states")
+            few = f"{seen} observed frames"
+            raise ValueError(f"{few} cannot support {self.n_states} states: lower n_states")
         if self.held is not None:
             held = real_array("held", self.held)
             if held.shape != (self.n_nuisance,):
@@ -127,8 +135,20 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     @cached_property
     def frames(self) -> Frames:
-        """The `Frames` that are predicted."""
-        return make_frames(self.sequences, self.emission, self.context)
+        """The `Frames` that are predicted; states of sequences of weight 0 are unknown."""
+        frames = make_frames(self.sequences, self.emission, self.context)
+        if self.known_states is None:
+            return frames
+        states = np.concatenate([z[self.context :] for z in self.labels])
+        if self.sites == "sequences":
+            states[np.repeat(self.sample_weight == 0.0, np.diff(frames.starts))] = -1
+        return frames._replace(states=states) if (states >= 0).any() else frames
+
+    @property
+    def labels(self) -> list[np.ndarray]:
+        """Known states (T_n,), -1 where unknown: models that are compared have the same."""
+        known = self.known_states or [np.full(len(x), np.nan) for x in self.sequences]
+        return [np.nan_to_num(z, nan=-1.0).astype(int) for z in known]
 
     @cached_property
     def weighed_frames(self) -> Frames:
@@ -152,9 +172,11 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     @cached_property
     def observed(self) -> np.ndarray:
-        """(n_sites,) False where a whole sequence, or a frame or one of its lags, is missing."""
+        """(n_sites,) False where a sequence without known states, a frame or a lag is missing."""
         seen = self.frames.observed
         if self.sites == "sequences":
+            if self.frames.states is not None:
+                seen = seen | (self.frames.states >= 0)
             seen = np.add.reduceat(seen, self.frames.starts[:-1]) > 0
         return seen & (self.sample_weight > 0.0)
 
@@ -207,10 +229,13 @@ class HMM(Parameters, Predictions, ModelDefaults):
         densities = _finite(self.log_densities(params))
         initial, transition = map(_finite, self.log_chain(params))
         weights = weights * self.sample_weight
+        by_step = self.sites == "steps"
+        nodes = weights[:, None] * densities if by_step else densities
+        if self.frames.states is not None:
+            nodes = anp.where(self.frames.ruled_out(self.n_states), IMPOSSIBLE, nodes)
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
-            by_step = self.sites == "steps"
-            node = weights[frames, None] * densities[frames] if by_step else densities[frames]
+            node = nodes[frames]
             node = anp.concatenate([node[:1] + initial, node[1:]])
             edge = np.ones((len(node) - 1, 1, 1)) * transition
             log_p = log_p + (1.0 if by_step else weights[n]) * chain.log_partition(node, edge)
@@ -226,18 +251,15 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     @declared
     def initial_params(self, rng: Rng | None = None) -> np.ndarray:
-        """K-means of observed frames that weigh; sticky transitions.
-
-        Clusters are states in the order that makes their path likeliest under `fixed`.
-        """
+        """K-means of observed frames that weigh, ordered by `em.in_order`; sticky transitions."""
         rng = np.random.default_rng(0) if rng is None else rng
-        return self._clustered(rng, k_means)
+        return clustered(self, rng, k_means)
 
     @declared
     def starting_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
         """One by K-means; the states of others are frames nearest to some drawn at random."""
         starts = [self.initial_params(rng)]
-        return [*starts, *(self._clustered(rng, nearest) for _ in range(n - 1))]
+        return [*starts, *(clustered(self, rng, nearest) for _ in range(n - 1))]
 
     @declared
     def restart_points(self, rng: Rng, n: Count) -> list[np.ndarray]:
@@ -252,20 +274,16 @@ class HMM(Parameters, Predictions, ModelDefaults):
     def matched(self, params: np.ndarray, others: np.ndarray) -> np.ndarray:
         """The params (D,) of the same law, its states numbered as those next to them in others.
 
-        Where something is held, or fixed in emissions, states keep their numbers; `fixed` stays.
+        Where something is held, or fixed in emissions, or states are known, these keep their
+        numbers; `fixed` stays.
         """
         inner = [getattr(part, "component", part) for _, part in self.emission.parts]
         kept = self.kept_in_states
         is_fixed = any(getattr(part, "fixed", None) is not None for part in inner)
-        if self.held is not None or is_fixed or (kept != kept[0]).any():
+        is_free = self.held is None and self.frames.states is None
+        if not is_free or is_fixed or (kept != kept[0]).any():
             return params
-        chain, rows = self.split(params)
-        _, theirs = self.split(others)
-        spread = np.var(np.vstack([rows, theirs]), axis=0) + SMALL
-        costs = ((theirs[:, None] - rows) ** 2 / spread).sum(axis=2)
-        order = best_order(costs, self.fixed)
-        p = renumbered(np.exp(self.chain_prior.log_p(chain)), order)
-        return self.packed(p, rows[order])
+        return with_numbers_of(self, params, others)
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
@@ -273,14 +291,6 @@ class HMM(Parameters, Predictions, ModelDefaults):
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
         emission = self.emission.start(self.weighed_frames, labels, k)
         return self.packed(self.chain_prior.rows(rows), emission)
-
-    def _clustered(self, rng, cluster):
-        frames = self.weighed_frames
-        observed = frames.observed
-        labels = np.zeros(len(observed), int)
-        features = self.emission.features(frames)[observed]
-        labels[observed] = cluster(features, self.n_states, rng)
-        return self.params_of_labels(in_order(labels, frames, self.chain_prior))
 
 
 def _finite(logs):

@@ -31,6 +31,7 @@ EMPTY = 2.0  # expected frames below which a state counts as emptied
 N_CLUSTERINGS = 4  # of which K-means keeps the best
 N_STEPS = 20  # of a clustering
 ALL_ORDERS = 6  # states up to which every order is tried
+SMALL = 1e-300  # the spread of what is the same in all states
 FORBIDDEN = 1e-9  # in place of a probability of 0, so that fewer moves of it are better
 
 
@@ -111,7 +112,8 @@ def _climb(model, params, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
         objectives.append(hidden.value())
         if not np.isfinite(objectives[-1]):
             raise NotFinite(f"EM: the objective is {objectives[-1]}")
-        if len(objectives) > 1 and -np.diff(objectives[-2:])[0] <= tolerance * abs(objectives[-1]):
+        gain = objectives[-2] - objectives[-1] if len(objectives) > 1 else np.inf
+        if gain <= tolerance * abs(objectives[-1]):
             break
         rows = model.emission.maximise(hidden.rows, hidden.expected)
         params = model.packed(model.chain_prior.rows(hidden.counts), rows)
@@ -156,11 +158,17 @@ def in_order(labels: np.ndarray, frames: Frames, law: Simplex) -> np.ndarray:
     """The labels (M,) renamed, so that their path is as likely as can be under a chain's law.
 
     All orders are tried up to `ALL_ORDERS` states; beyond, an assignment has few forbidden moves.
+    With known states, as many frames as can be are in theirs, whatever the law says of others.
     """
-    if law.fixed is None:
-        return labels
     k = law.shape[1]
     observed, starts = frames.observed, frames.starts
+    if frames.states is not None:
+        known = observed & (frames.states >= 0)
+        agreeing = np.zeros((k, k))
+        np.add.at(agreeing, (frames.states[known], labels[known]), 1.0)
+        return np.argsort(best_order(-agreeing, None))[labels]
+    if law.fixed is None:
+        return labels
     counts = np.zeros((k + 1, k))
     first = starts[:-1][observed[starts[:-1]]]
     np.add.at(counts, (0, labels[first]), 1.0)
@@ -219,3 +227,26 @@ def best_order(costs: np.ndarray, fixed: np.ndarray | None) -> Any:
     orders = map(list, permutations(range(k)) if k <= ALL_ORDERS else [range(k)])
     same = [o for o in orders if np.array_equal(renumbered(fixed, o), fixed, equal_nan=True)]
     return min(same, key=lambda order: costs[np.arange(k), order].sum())
+
+
+def clustered(model: Any, rng: Any, cluster: Any) -> np.ndarray:
+    """Params (D,) of frames that weigh, in clusters, but for those whose states are known."""
+    frames = model.weighed_frames
+    labels = np.zeros(len(frames.observed), int)
+    features = model.emission.features(frames)[frames.observed]
+    labels[frames.observed] = cluster(features, model.n_states, rng)
+    labels = in_order(labels, frames, model.chain_prior)
+    if frames.states is not None:
+        labels = np.where(frames.states >= 0, frames.states, labels)
+    return model.params_of_labels(labels)
+
+
+def with_numbers_of(model: Any, params: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """`HMM.matched`, where states may be numbered otherwise."""
+    chain, rows = model.split(params)
+    _, theirs = model.split(others)
+    spread = np.var(np.vstack([rows, theirs]), axis=0) + SMALL
+    costs = ((theirs[:, None] - rows) ** 2 / spread).sum(axis=2)
+    order = best_order(costs, model.fixed)
+    p = renumbered(np.exp(model.chain_prior.log_p(chain)), order)
+    return model.packed(p, rows[order])

@@ -1,10 +1,12 @@
 """The HMMs by name: one call for each kind of emission."""
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Annotated, Any
 
 import numpy as np
 
+from ...checks import Tables, in_order_of, indices_of
 from ...declared import OneOf, declared
 from . import HMM
 from .emissions import (
@@ -18,7 +20,7 @@ from .emissions import (
     Poisson,
 )
 from .emissions.units import WEAK
-from .frames import one_or_more, with_inputs
+from .frames import listed_sequences, names_of, one_or_more, read_sequences
 
 
 @declared
@@ -127,7 +129,7 @@ def GLMHMM(
 
     Source: Ashwood et al. (2022).
     """
-    sequences, n_inputs = with_inputs(one_or_more(y), one_or_more(inputs))
+    sequences, n_inputs = _with_inputs(one_or_more(y), one_or_more(inputs))
     return HMM(sequences, n_states, GLM(family, n_inputs, weight_sd), **settings)
 
 
@@ -159,3 +161,31 @@ def NeuralHMM(
     """
     emission = NeuralAutoRegression(order, n_hidden, weight_sd, variance_prior)
     return HMM(sequences, n_states, emission, **settings)
+
+
+def _with_inputs(y, inputs):
+    """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
+    listed = listed_sequences(y)
+    outputs = read_sequences(y, 0)
+    indices = indices_of(listed)
+    ordered = map(in_order_of, indices, repeat("inputs"), listed_sequences(inputs))
+    rest = listed_sequences(inputs)[len(indices) :]
+    u = read_sequences([*ordered, *rest], 0)
+    lengths = [[len(x) for x in each] for each in (outputs, u)]
+    if lengths[0] != lengths[1]:
+        told = f"{lengths[0]} and {lengths[1]}"
+        raise ValueError(f"y and inputs must have the same lengths; got {told:.200}")
+    every = np.concatenate(u)
+    constant = np.flatnonzero(np.nanmax(every, axis=0) == np.nanmin(every, axis=0))
+    if constant.size:
+        column = f"inputs column {constant[0]} is constant"
+        raise ValueError(f"{column}, as the intercept is: drop it")
+    of_inputs = names_of(inputs, len(u))
+    names = of_inputs if outputs.names is None else outputs.names
+    if of_inputs is not None and not names.equals(of_inputs):
+        told = f"{list(names)} of y and {list(of_inputs)} of inputs"
+        raise ValueError(f"sequences have the names {told:.200}: sort them alike")
+    named = outputs.columns or [getattr(listed[0], "name", None)] * outputs[0].shape[1]
+    columns = [*named, *u.columns] if u.columns else None
+    both = Tables(np.hstack(pair) for pair in zip(outputs, u, strict=True))
+    return both.named(columns, indices_of(outputs, u), names), every.shape[1]

@@ -1,7 +1,7 @@
 """The frames of many sequences, end to end, with what an autoregression looks back at."""
 
 from collections.abc import Sequence
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +12,10 @@ from ...checks import (
     in_order_of,
     index_of,
     indices_of,
+    read_only,
     real_array,
     shared_columns,
-    warn,
 )
-from ...weighting import LookedBackAt
 
 LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
 
@@ -28,6 +27,7 @@ class Frames(NamedTuple):
     design (M, q): the p frames before, the newest first, then inputs, then a 1
     observed (M,): False where all channels, a lag or an input are missing (all are then 0)
     starts (N + 1,): sequence n is starts[n]:starts[n + 1]
+    states (M,): known ones, -1 where unknown; None where none is known
     """
 
     x: np.ndarray
@@ -35,6 +35,7 @@ class Frames(NamedTuple):
     design: np.ndarray
     observed: np.ndarray
     starts: Any
+    states: np.ndarray | None = None
 
     @property
     def n_channels(self) -> int:
@@ -43,7 +44,7 @@ class Frames(NamedTuple):
     def only(self, kept: np.ndarray) -> "Frames":
         """The same frames, missing where not kept (M,)."""
         x, seen, design = ((array.T * kept).T for array in self[:3])
-        return Frames(x, seen, design, self.observed & kept, self.starts)
+        return Frames(x, seen, design, self.observed & kept, self.starts, self.states)
 
     def take(self, numbers: Any) -> "Frames":
         """The frames of these sequences."""
@@ -54,7 +55,12 @@ class Frames(NamedTuple):
     def rows(self, rows: np.ndarray, starts: np.ndarray | None = None) -> "Frames":
         """Some frames; without `starts`, of no sequence."""
         x, seen, design, observed = (array.take(rows, axis=0) for array in self[:4])
-        return Frames(x, seen, design, observed, starts)
+        states = None if self.states is None else self.states[rows]
+        return Frames(x, seen, design, observed, starts, states)
+
+    def ruled_out(self, n_states: int) -> np.ndarray:
+        """Which states (M, K) contradict known ones."""
+        return (self.states >= 0)[:, None] & (self.states[:, None] != np.arange(n_states))
 
 
 def make_frames(sequences: Sequence[np.ndarray], emission: Any, context: int) -> Frames:
@@ -80,19 +86,6 @@ def make_frames(sequences: Sequence[np.ndarray], emission: Any, context: int) ->
     return Frames(np.asfortranarray(x), np.asfortranarray(seen, float), design, observed, starts)
 
 
-def warn_of_lags(frames: Frames, weights: np.ndarray, order: int) -> None:
-    """Warn where a frame (M,) looks back at one of weight 0, which may be junk."""
-    start = np.repeat(frames.starts[:-1], np.diff(frames.starts))
-    places = np.arange(len(start))
-    for lag in range(1, order + 1):
-        before = np.where(places - lag >= start, weights[places - lag], 1.0)
-        looks = np.flatnonzero((before == 0.0) & (weights > 0.0) & frames.observed)
-        if looks.size:
-            says = f"frame {looks[0]} looks back at frame {looks[0] - lag}, of sample weight 0"
-            warn(f"{says}: let it be nan, if its value is not to be used", LookedBackAt)
-            return
-
-
 def _check_whole_frames(channels, name):
     for number, x in enumerate(channels):
         missing = np.isnan(x)
@@ -111,7 +104,7 @@ def read_sequences(data: Any, context: int, columns: list | None = None) -> Tabl
     ValueError names the first unusable one. Masked frames are missing. Columns with names, as in
     pandas, are put in the order of `columns`, or of the first sequence.
     """
-    listed = _listed(data)
+    listed = listed_sequences(data)
     columns = columns or shared_columns(data, listed)
     listed = [in_columns_of(columns, f"sequence {n}", x) for n, x in enumerate(listed)]
     read = tuple(_read_one(f"sequence {n}", x) for n, x in enumerate(listed))
@@ -127,10 +120,10 @@ def read_sequences(data: Any, context: int, columns: list | None = None) -> Tabl
             f"fewer than {context + 1} frames, or lower order and context"
         )
     indices = indices_of(data if isinstance(data, Tables) else listed)
-    return Tables(read).named(columns, indices, _names(data, len(read)))
+    return Tables(read).named(columns, indices, names_of(data, len(read)))
 
 
-def _names(data, n):
+def names_of(data: Any, n: int) -> Any:
     """The names of n sequences: the index of their lengths, as of pandas."""
     lengths = data[-1] if isinstance(data, tuple) else None
     is_series = hasattr(lengths, "loc") and lengths.shape == (n,)
@@ -149,42 +142,56 @@ def _holds_sequences(x):
     return str(getattr(x, "dtype", "")) == "object" and x.ndim == 1 and any(map(np.iterable, x))
 
 
-def with_inputs(y: Any, inputs: Any) -> tuple[Tables, int]:
-    """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
-    listed = _listed(y)
-    outputs = read_sequences(y, 0)
-    indices = indices_of(listed)
-    ordered = map(in_order_of, indices, repeat("inputs"), _listed(inputs))
-    rest = _listed(inputs)[len(indices) :]
-    u = read_sequences([*ordered, *rest], 0)
-    lengths = [[len(x) for x in each] for each in (outputs, u)]
-    if lengths[0] != lengths[1]:
-        told = f"{lengths[0]} and {lengths[1]}"
-        raise ValueError(f"y and inputs must have the same lengths; got {told:.200}")
-    every = np.concatenate(u)
-    constant = np.flatnonzero(np.nanmax(every, axis=0) == np.nanmin(every, axis=0))
-    if constant.size:
-        column = f"inputs column {constant[0]} is constant"
-        raise ValueError(f"{column}, as the intercept is: drop it")
-    of_inputs = _names(inputs, len(u))
-    names = of_inputs if outputs.names is None else outputs.names
-    if of_inputs is not None and not names.equals(of_inputs):
-        told = f"{list(names)} of y and {list(of_inputs)} of inputs"
-        raise ValueError(f"sequences have the names {told:.200}: sort them alike")
-    named = outputs.columns or [getattr(listed[0], "name", None)] * outputs[0].shape[1]
-    columns = [*named, *u.columns] if u.columns else None
-    both = Tables(np.hstack(pair) for pair in zip(outputs, u, strict=True))
-    return both.named(columns, indices_of(outputs, u), names), every.shape[1]
+def read_known_states(known: Any, sequences: Tables, n_states: int) -> tuple | None:
+    """Read (T_n,) of each sequence, nan where unknown, or None. ValueError names what is wrong."""
+    name = "known_states"
+    if known is None:
+        return None
+    if not np.iterable(known) or isinstance(known, str | dict | set) or hasattr(known, "columns"):
+        raise ValueError(f"{name} = {known!r:.60}: give an array of states for each sequence")
+    lengths = [len(x) for x in sequences]
+    if any(z is not None and np.ndim(z) == 0 for z in known):  # all frames, end to end
+        every = _states(name, sequences.names_of_rows(), known, n_states, sum(lengths))
+        states = np.split(every, np.cumsum(lengths)[:-1])
+    else:
+        listed = list(in_order_of(sequences.names, name, known))
+        if len(listed) != len(lengths):
+            told = f"{name} are of {len(listed)} sequences, not {len(lengths)}"
+            raise ValueError(f"{told}: give (T_n,), or None, for each")
+        each = enumerate(zip(sequences.indices, listed, lengths, strict=True))
+        states = [_states(f"{name}[{n}]", i, z, n_states, length) for n, (i, z, length) in each]
+    return None if all(np.isnan(z).all() for z in states) else tuple(map(read_only, states))
 
 
-def _listed(data):
+def _states(name, index, values, n_states, length):
+    """Numbers (length,) of states, nan where unknown or where there are no values."""
+    if values is None:
+        return np.full(length, np.nan)
+    labels = {str(z) for z in np.ravel(np.asarray(values, object)) if isinstance(z, str)}
+    if labels:
+        numbers = {label: number for number, label in enumerate(sorted(labels))}
+        remedy = f"number them, as by pandas.Series(labels).map({numbers}), which is nan elsewhere"
+        raise ValueError(f"{name} holds labels: {remedy}")
+    states = _numbers(name, in_order_of(index, name, values))
+    if states.shape != (length,):
+        raise ValueError(f"{name} of shape {states.shape} must be ({length},), nan where unknown")
+    is_state = (states >= 0) & (states < n_states) & (states == np.floor(states))
+    wrong = np.flatnonzero(~is_state & ~np.isnan(states))
+    if wrong.size:
+        wanted = f"whole numbers from 0 to {n_states - 1}, nan or masked where unknown"
+        raise ValueError(f"{name} is {states[wrong[0]]:g} at frame {wrong[0]}: must be {wanted}")
+    return states
+
+
+def listed_sequences(data: Any) -> list:
     """A list of sequences from one, or from (X, lengths)."""
     if not np.iterable(data) or isinstance(data, str | dict | set):
         raise ValueError(f"{data!r:.60} must be a list of sequences, arrays (T, R)")
-    if len(getattr(data, "shape", ())) in (1, 2) and not _holds_sequences(data):
-        n, width = (*np.shape(data), 1)[:2]
+    shape = getattr(data, "shape", ())
+    if len(shape) in (1, 2) and not _holds_sequences(data):
+        n, width = (*shape, 1)[:2]
         raise ValueError(
-            f"one array {np.shape(data)} where a list of sequences is expected: pass [x] if it is "
+            f"one array {shape} where a list of sequences is expected: pass [x] if it is "
             f"one sequence of {n} frames with {width} channels, or list(x) if its rows are {n} "
             f"sequences of {width} frames"
         )

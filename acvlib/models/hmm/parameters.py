@@ -131,7 +131,7 @@ class Simplex:
 
     def weights(self, p: np.ndarray, name: str = "probabilities") -> np.ndarray:
         """Log weights (n, K) of probabilities, 0 where fixed; ValueError for other fixed ones."""
-        if p.shape != self.shape or not np.allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-6):
+        if p.shape != self.shape or not (abs(p.sum(axis=1) - 1.0) <= 1e-6).all():
             raise ValueError(f"{name} {p.tolist()} must be {self.shape[1]} probabilities each")
         if self.fixed is not None and not np.allclose(p[~self.free], self.fixed[~self.free]):
             raise ValueError(f"{name} {p.tolist()} must be {self.fixed.tolist()} where fixed")

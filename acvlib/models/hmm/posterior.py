@@ -3,6 +3,7 @@ follows of states, of the next frame, of other sequences.
 """
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...folds import weights as fold_weights
 from ...inference import smoothing
 from ...parallel import pieces
 from ...trials import NoFiniteOptimum
-from ...weighting import unit_of
+from ...weighting import LookedBackAt, unit_of
 from .frames import Frames, make_frames, read_sequences
 
 AT_ONCE = 1000  # folds
@@ -27,6 +28,7 @@ class HiddenStates:
     step_weights (M,), sequence_weights (N,): of frames and of sequences, 1 by default
     prior: whether F has the model's prior in it
 
+    States that contradict known ones are impossible, whatever a frame weighs: log_density is -inf.
     A sequence that no path of states explains has log p(x) = -inf and no part in F.
     """
 
@@ -55,6 +57,10 @@ class HiddenStates:
         each = self.step_weights[:, None]
         with np.errstate(invalid="ignore"):  # 0 times -inf
             weighted = np.where(each > 0.0, each * self.log_density, 0.0)
+        if frames.states is not None:
+            ruled_out = frames.ruled_out(model.n_states)
+            weighted[ruled_out] = -np.inf
+            self.log_density[ruled_out] = -np.inf
         density = smoothing.factors(weighted)
         self.smoothed = smoothing.smooth(density, starts, self.log_p[0], self.log_p[1:])
 
@@ -117,7 +123,10 @@ def states_of_sequences(model: Any, params: np.ndarray, numbers: np.ndarray) -> 
 
 
 def heldout_loss(model: Any, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
-    """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
+    """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags).
+
+    Known states are there in both: log p(x_n, known states), and log p(x_t | ..., known states).
+    """
     if model.sites == "sequences":
         return -HiddenStates(model, params, model.frames.take(fold), prior=False).smoothed.log_z
     weights = np.ones(model.n_sites)
@@ -150,6 +159,37 @@ def check_explained(model: Any) -> None:
     warn(message, ImpossibleSequence)
 
 
+def check_known_states(model: Any) -> None:
+    """Raise ValueError where zeros of `fixed` leave no path through the known states."""
+    fixed, frames = model.chain_prior.fixed, model.frames
+    if frames.states is None or fixed is None or (fixed != 0.0).all():
+        return
+    first, moves = fixed[0] != 0.0, fixed[1:] != 0.0
+    only = np.eye(model.n_states, dtype=bool)
+    for n, (start, stop) in enumerate(pairwise(frames.starts)):
+        reached = first
+        for t, state in enumerate(frames.states[start:stop]):
+            reached = reached @ moves if t > 0 else reached
+            if state >= 0 and not reached[state]:
+                what = f"known state {state} of frame {model.context + t} of sequence {n}"
+                why = "cannot be reached from those before it, as `fixed` has zeros"
+                raise ValueError(f"{what} {why}: give such moves nan in `fixed`, or let it be nan")
+            reached = only[state] if state >= 0 else reached
+
+
+def warn_of_lags(frames: Frames, weights: np.ndarray, order: int) -> None:
+    """Warn where a frame (M,) looks back at one of weight 0, which may be junk."""
+    start = np.repeat(frames.starts[:-1], np.diff(frames.starts))
+    places = np.arange(len(start))
+    for lag in range(1, order + 1):
+        before = np.where(places - lag >= start, weights[places - lag], 1.0)
+        looks = np.flatnonzero((before == 0.0) & (weights > 0.0) & frames.observed)
+        if looks.size:
+            says = f"frame {looks[0]} looks back at frame {looks[0] - lag}, of sample weight 0"
+            warn(f"{says}: let it be nan, if its value is not to be used", LookedBackAt)
+            return
+
+
 class Decoded(NamedTuple):
     """states (M,): each sequence's most probable path, end to end; log_p (N,): log p(x, z)."""
 
@@ -161,7 +201,7 @@ class Predicted(NamedTuple):
     """One step ahead, of frames end to end.
 
     states (M, K): P(z_t | x_1 ... x_t-1); log_density (M,): log p(x_t | x_1 ... x_t-1), which sums
-    to log p(x), 0 where x_t is missing.
+    to log p(x), 0 where x_t is missing. Known states count as part of their x_t.
     """
 
     states: np.ndarray
@@ -169,11 +209,14 @@ class Predicted(NamedTuple):
 
 
 class Predictions:
-    """Methods of an `HMM`. Frames are the model's own, end to end, or those of other sequences."""
+    """Methods of an `HMM`. Frames are the model's own, end to end, or those of other sequences.
+
+    Of these no state is known.
+    """
 
     @declared
     def sequence_losses(self: Any, params: Params, sequences: Any = None) -> np.ndarray:
-        """-log p(x_n; params) of the model's, or of any sequences (T_n, R), one for each."""
+        """-log p(x_n; params), or -log p(x_n, known states), of the model's or any sequences."""
         return -self._hidden(params, sequences).smoothed.log_z
 
     @declared

@@ -9,16 +9,18 @@ the square loss, once divided by the root of twice the residual variance. Source
 (2021), Eqs. 1, 2 and 6, whose s - v and p - v are the sums of weights.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from scipy.special import expit
 
 from ...checks import real_array
 from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, Sizes, declared
-from ...derivatives import Derivatives, SmoothLoss
+from ...derivatives import Derivatives
 from ...folds import WHOLE, Fold, Folds, ModelFolds
 from ...model import ModelDefaults
 from ...solvers.inverse import DenseHessian
@@ -26,10 +28,31 @@ from ...trials import check_curved
 from ...weighting import Weights
 from .energy import ManifoldEnergy
 
+
+class PointLoss(NamedTuple):
+    """value(f, y), differentiable by autograd, and its derivatives in f, elementwise."""
+
+    value: Callable
+    slope: Callable
+    curvature: Callable
+
+
 LOSSES = {
-    "square": SmoothLoss(lambda f, y: (f - y) ** 2),
-    "logistic": SmoothLoss(lambda f, y: anp.logaddexp(0.0, -y * f)),
-    "squared_hinge": SmoothLoss(lambda f, y: anp.maximum(0.0, 1.0 - y * f) ** 2),
+    "square": PointLoss(
+        lambda f, y: (f - y) ** 2,
+        lambda f, y: 2.0 * (f - y),
+        lambda f, y: np.full(len(f), 2.0),
+    ),
+    "logistic": PointLoss(
+        lambda f, y: anp.logaddexp(0.0, -y * f),
+        lambda f, y: -y * expit(-y * f),
+        lambda f, y: expit(f) * expit(-f),  # y is -1 or +1
+    ),
+    "squared_hinge": PointLoss(
+        lambda f, y: anp.maximum(0.0, 1.0 - y * f) ** 2,
+        lambda f, y: -2.0 * y * np.maximum(0.0, 1.0 - y * f),
+        lambda f, y: 2.0 * (y * f < 1.0),
+    ),
 }
 
 

@@ -51,7 +51,7 @@ def doing_nothing(series: Series) -> Scores:
     began = time.perf_counter()
     found = futures(acv.derivatives_of(model), fit.params, starts)
     params = np.tile(fit.params, (len(starts), 1))
-    return Scores(-found.log_p, params, 0, time.perf_counter() - began)
+    return Scores(-found.log_p[:, 0], params, 0, time.perf_counter() - began)
 
 
 def one_refit_a_week(series: Series) -> Scores:
@@ -65,7 +65,7 @@ def one_refit_a_week(series: Series) -> Scores:
     refits = acv.exact(fit, _folds(series, first)).params
     for rows, point in zip(np.split(np.arange(len(starts)), first[1:]), refits, strict=True):
         found = futures(acv.derivatives_of(model), point, starts[rows])
-        losses[rows] = -found.log_p
+        losses[rows] = -found.log_p[:, 0]
         params[rows] = point
     return Scores(losses, params, len(first), time.perf_counter() - began)
 

@@ -160,35 +160,35 @@ def models(sequence, n_states, rng, n_restarts, variance=1.0, names=tuple(EMISSI
     return fit_all([sequence], n_states, chosen, rng, n_restarts, context=1, sites="steps")
 
 
-def within(model, full, percents, n_folds, rng):
-    """All rungs for i.i.d. and contiguous folds at each rate, by (scheme, percent)."""
-    settings = [(name, percent) for name in SCHEMES for percent in percents]
+def within(full, settings, n_folds, rng):
+    """All rungs for folds of each of the settings (scheme, percent)."""
+    model = full.model
     return {
-        (name, percent): ladder(
-            full, SCHEMES[name](model.n_sites, percent, n_folds, rng, model.observed)
-        )
-        for name, percent in settings
+        (name, rate): ladder(full, SCHEMES[name](model.n_sites, rate, n_folds, rng, model.observed))
+        for name, rate in settings
     }
 
 
 def within_draws(fits, percents, n_folds, rng):
-    """`within` of the Gaussian model of each fit, one of `models`, from folds drawn anew: the
-    rungs of the first, and the `table` of each draw, one below another.
+    """`within` of the Gaussian model of each fit, one of `models`, from folds drawn anew: the rungs
+    of the first, and the `table` of each draw. Blocks of low rates are of the first draw alone.
     """
-    gaussians = [fit["Gaussian"] for fit in fits]
-    drawn = [within(one.model, one.fit, percents, n_folds, rng) for one in gaussians]
+    every = [(name, percent) for name in SCHEMES for percent in percents]
+    judged = [pair for pair in every if pair[0] == "iid" or pair[1] == max(percents)]
+    drawn = [
+        within(fit["Gaussian"].fit, judged if number else every, n_folds, rng)
+        for number, fit in enumerate(fits)
+    ]
     return drawn[0], _one_below_another(map(table, drawn))
 
 
 def future_draws(fits, starts):
     """`future` of each of `models`, a `table` a draw; starts: (model, first, every) by setting."""
-    return _one_below_another(
-        table(
-            {setting: future(fit[name], *when) for setting, (name, *when) in starts.items()},
-            first_losses,
-        )
+    drawn = (
+        {setting: future(fit[name], *when) for setting, (name, *when) in starts.items()}
         for fit in fits
     )
+    return _one_below_another(table(results, first_losses) for results in drawn)
 
 
 def _one_below_another(tables):

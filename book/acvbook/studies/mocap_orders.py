@@ -7,11 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+import acvlib as acv
 from acvlib.folds import leave_one_out
 from acvlib.methods.ladder import ladder
 
 from .ladders import against_exact, seconds
 from .mocap_fits import Fitted, emissions, fit_all, known_variance, split
+
+READ = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.exact)  # what a reading is read by
 
 
 class Orders(NamedTuple):
@@ -22,12 +25,13 @@ class Orders(NamedTuple):
     test: np.ndarray
 
 
-def leave_one_sequence_out(one, test, numbers=None):
-    """All rungs of a `Fitted` with each sequence left out once, or only those of these numbers,
-    and the losses of `test` sequences, as `Orders`.
+def leave_one_sequence_out(one, test, numbers=None, methods=()):
+    """All rungs, or these methods, of a `Fitted` with each sequence left out once, or only those
+    of these numbers, and the losses of `test` sequences, as `Orders`.
     """
     folds = leave_one_out(one.model.n_sites)
-    rungs = ladder(one.fit, folds if numbers is None else folds[numbers])
+    folds = folds if numbers is None else folds[numbers]
+    rungs = {m.__name__: m(one.fit, folds) for m in methods} or ladder(one.fit, folds)
     return Orders(one, rungs, one.model.sequence_losses(one.fit.params, test))
 
 
@@ -107,16 +111,15 @@ READINGS = (
 )
 
 
-def drawn(data, chosen, rng, n_train, n_states, n_folds, n_restarts, **settings):
-    """A random split, the fits of these emissions, and every rung on `n_folds` of the folds, drawn
-    at random: a `summary`. settings: of `fit_all`.
+def drawn(data, chosen, rng, n_train, n_states, n_folds, n_restarts, methods=(), **settings):
+    """A random split, the fits of these emissions, and every rung, or these methods, on `n_folds`
+    of the folds, drawn at random: a `summary`. settings: of `fit_all`.
     """
     train, test = split(data, n_train, rng)
     fitted = fit_all(train.sequences, n_states, chosen, rng, n_restarts, **settings)
     some = np.sort(rng.permutation(n_train)[:n_folds])
-    return summary(
-        {name: leave_one_sequence_out(one, test.sequences, some) for name, one in fitted.items()}
-    )
+    about = test.sequences, some, methods
+    return summary({name: leave_one_sequence_out(one, *about) for name, one in fitted.items()})
 
 
 def draws(data, chosen, n_draws, seed, **sizes):
@@ -143,7 +146,7 @@ def readings(every, data, orders, seed, drawn_by_reading, **sizes):
                 chosen = known_variance(chosen, reading.variance)
             rng = np.random.default_rng([seed, reading.split])
             settings = sizes | {"n_states": reading.n_states, "once": reading.fit == SEARCH}
-            table = drawn(data[reading.rate], chosen, rng, **settings)
+            table = drawn(data[reading.rate], chosen, rng, methods=READ, **settings)
         else:
             table = known.loc[reading.split]
         theta = table.theta.xs(REFERENCE)[["no_adjustment", "infinitesimal_jackknife"]]

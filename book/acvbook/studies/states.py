@@ -195,16 +195,16 @@ def simulated(paper: bool, seed: int) -> list[dict]:
 
 
 def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
-    """One row a further simulated model, of half of the designs at paper scale: what folds choose
-    continued and from scratch, at a price.
+    """One row a further simulated model, of a third of the designs at paper scale: what folds
+    choose continued and from scratch, at a price.
 
     right_, onese_, regret_, seconds_: of both, and by joint scores; optimism: how much lower losses
     are continued, in nats a fold, of the candidate with a state too many, and of the truth.
     """
     every = designs() if paper else designs((2,), (4.0,), (1,), (200,))
     if paper:
-        half = np.random.default_rng(seed).permutation(len(every))[: len(every) // 2]
-        every = [every[i] for i in np.sort(half)]
+        third = np.random.default_rng(seed).permutation(len(every))[: len(every) // 3]
+        every = [every[i] for i in np.sort(third)]
     candidates = (1, 2, 3, 4, 5) if paper else (1, 2, 3)
     rows = pd.DataFrame(in_processes(beside_scratch, every, candidates, seed))
     tables = rows.sort_values("candidate").groupby([*Design._fields, "number"], sort=False)

@@ -58,7 +58,7 @@ def repeat(make_learner, data, parts, rng):
 
 
 def _repetition(make_learner, data, cells, number, rng):
-    shuffled = data.take(rng.permutation(len(data)))
+    shuffled = data.take(rng.permutation(len(data))[: max(cell.n for cell in cells)])
     heads = {n: Examples(shuffled.X[:n], shuffled.y[:n]) for n in {cell.n for cell in cells}}
     passes = {}
     for n, head in heads.items():

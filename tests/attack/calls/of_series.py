@@ -76,8 +76,17 @@ model("GaussianHMM", {"x": X} | TWO, x=OF_X)
 SETTINGS = {"emission": Gaussian(), "sites": "sequences", "concentration": 1.5, "context": 1}
 ONE_CHANNEL = Draw(lambda rng: sequences(rng, 1))
 LESS = "context: None; sites: None; emission: its class"
+KNOWN = odd.kinds(
+    "same",
+    joined=np.concatenate,
+    lists=lambda z: [own.tolist() for own in z],
+    pandas=lambda z: [pd.Series(own, dtype="Float64") for own in z],
+    masked=lambda z: [np.ma.masked_invalid(own) for own in z],
+)
+KNOWN |= odd.kinds("refuse", fewer=lambda z: z[1:], minus=lambda z: [-own for own in z], text=str)
 OF_ONE = {"sequences": ONE_CHANNEL} | TWO | SETTINGS
-model("HMM", OF_ONE, less=LESS, sequences=SEQUENCES | FLAT)
+OF_ONE["known_states"] = [np.resize([np.nan, 1.0, np.nan], n) for n in (12, 15, 20)]
+model("HMM", OF_ONE, less=LESS, sequences=SEQUENCES | FLAT, known_states=KNOWN)
 PAIRS = {"sequences": Draw(sequences)} | TWO
 model("AutoRegressiveHMM", PAIRS | {"order": 1}, sequences=SEQUENCES)
 model("NeuralHMM", PAIRS | {"order": 1, "n_hidden": 2}, sequences=SEQUENCES, order=odd.COUNT)
