@@ -232,9 +232,9 @@ doors.near("words", shares, refits, topic.predict_proba(words))
 # %% [markdown]
 # (door-quakes)=
 # ## Symbols and counts
-# `CategoricalHMM` takes symbols: here rolls of a casino that sometimes has a loaded die. `PoissonHMM` takes counts: the world's
-# major earthquakes of each year from 1900 to 2006 (USGS). Leaving out every year in turn says how well states predict; to choose
-# [how many](15_states.ipynb), let `acv.choose` refit from scratch.
+# `CategoricalHMM` takes symbols: here rolls of a casino that sometimes has a loaded die. `PoissonHMM` takes counts, `NegativeBinomialHMM`
+# counts that vary more than Poisson's: here the world's major earthquakes of each year from 1900 to 2006 (USGS). Leaving out every
+# year in turn says how well states predict; to choose [how many](15_states.ipynb), let `acv.choose` refit from scratch.
 #
 # {verdict}`beyond.doors.quakes.ratio`
 

@@ -21,6 +21,7 @@ from sklearn.model_selection import PredefinedSplit
 import acvlib as acv
 from acvlib import models
 from acvlib.methods import ladder
+from acvlib.models.hmm.emissions import Categorical, Channels, Gaussian, Poisson
 from acvlib.models.mrf.areas import neighbours
 
 from .law import Said
@@ -358,10 +359,20 @@ def count_frames(rng, z):
     return rng.poisson(1 + 11 * z[:, None] * [1, 0] + 11 * (1 - z[:, None]) * [0, 1])
 
 
+def burst_frames(rng, z):
+    return rng.poisson(count_frames(rng, z) * rng.gamma(2.0, 0.5, (len(z), 2)))
+
+
 def code_frames(rng, z):
     codes = np.where(rng.random(len(z)) < 0.85, z, rng.integers(0, 3, len(z)))
     codes[:3] = [0, 1, 2]
     return codes
+
+
+def kinds_of_frames(rng, z):
+    """A level, a count, a code and another level."""
+    first, last = real_frames(rng, z).T
+    return np.column_stack([first, count_frames(rng, z)[:, 0], code_frames(rng, z), last])
 
 
 def driven(rng, z):
@@ -416,6 +427,7 @@ OF_SEQUENCES = {
     **dict.fromkeys(["weight", "fold", "losses"], ("sequence",)),
 }
 LEVELS = {"mean": "in unit", "sd": "of unit", "losses": "density"}
+KINDS = Channels([((0, 3), Gaussian()), (1, Poisson()), (2, Categorical())])
 HMMS = {  # frames, parameters, what follows the unit of a channel, settings
     "GaussianHMM": (real_frames, ("mean", "sd"), LEVELS, {}),
     "GaussianHMM full": (real_frames, ("mean",), LEVELS, {"covariance": "full"}),
@@ -424,6 +436,8 @@ HMMS = {  # frames, parameters, what follows the unit of a channel, settings
     "NeuralHMM": (lambda rng, z: autoregressive(rng, z, 4), (), LEVELS, {"n_hidden": 1}),
     "PoissonHMM": (count_frames, ("rate",), {}, {}),
     "CategoricalHMM": (code_frames, ("probability",), {}, {}),
+    "NegativeBinomialHMM": (burst_frames, ("rate", "dispersion"), {}, {}),
+    "HMM of channels": (kinds_of_frames, (), LEVELS, {"emission": KINDS}),
 }
 CHAIN = {"axes": OF_SEQUENCES, "sites": "sequence", "free": ("sequence",), "weight": "weight"}
 for name, (frames, names, follow, settings) in HMMS.items():

@@ -45,6 +45,11 @@ def rates(rng, unit):
     return models.PoissonHMM(rng.poisson(unit * np.where(states(rng), 3.0, 1.0)), 2)
 
 
+def bursts(rng, unit):
+    mean = unit * np.where(states(rng), 3.0, 1.0)
+    return models.NegativeBinomialHMM(rng.poisson(mean * rng.gamma(2.0, 0.5, 600)), 2)
+
+
 def level(rng, unit):
     z, x = states(rng), np.zeros(600)
     for t in range(1, 600):
@@ -86,6 +91,7 @@ MODELS = {
     "GLMHMM": pulled,
     "GLMHMM: near twins": partial(pulled, twin=1e-3),
     "PoissonHMM": rates,
+    "NegativeBinomialHMM": bursts,
     "AutoRegressiveHMM": level,
     "PoissonTraffic": traffic,
     "CategoricalHMM": symbols,
@@ -97,7 +103,7 @@ MODELS = {
 @cases("priors", MODELS)
 def test_default_priors_are_weak_or_seen(name):
     """Of emissions; Dirichlet priors of the chain are a count of .1 a move."""
-    counts = name in ("PoissonHMM", "PoissonTraffic")
+    counts = name in ("PoissonHMM", "NegativeBinomialHMM", "PoissonTraffic")
 
     @hold(3, rng=RNG, exponent=st.integers(0, 2 if counts else 3))
     def check(rng, exponent):

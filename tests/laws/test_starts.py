@@ -40,7 +40,8 @@ def is_lowest_or_warned(model):
 
 
 HIDDEN = ("GaussianHMM", "GaussianHMM full", "MixtureHMM", "PoissonHMM", "CategoricalHMM")
-HIDDEN += ("AutoRegressiveHMM", "GLMHMM", "HiddenMRF", "PoissonTraffic")
+HIDDEN += ("NegativeBinomialHMM", "HMM of channels", "AutoRegressiveHMM", "GLMHMM")
+HIDDEN += ("HiddenMRF", "PoissonTraffic")
 
 
 @cases("starts", HIDDEN)

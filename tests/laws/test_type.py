@@ -78,7 +78,7 @@ def test_sparse_numbers_are_the_same_in_every_type(name):
         same(ask(door.ask, **data | {"X": sp.csr_matrix(data["X"].astype(kind))}), expected)
 
 
-SEQUENCES = ("GaussianHMM", "PoissonHMM", "CategoricalHMM", "MixtureHMM")
+SEQUENCES = ("GaussianHMM", "PoissonHMM", "NegativeBinomialHMM", "CategoricalHMM", "MixtureHMM")
 
 
 @cases("type", SEQUENCES, "lengths as floats, a table as lists")

@@ -24,6 +24,7 @@ from acvlib.models.hmm.posterior import hidden_states, states_of_sequences
 
 ROWS = np.arange(2)
 LENGTHS = (9, 14, 7)
+FREE = np.nan
 
 
 def regimes(rng, lengths=LENGTHS):
@@ -73,6 +74,24 @@ def choices(rng, family, lengths=LENGTHS):
     return y, inputs
 
 
+def bursts(rng, lengths=LENGTHS, gap=0):
+    """Counts that vary more than Poisson's do."""
+    return [rng.poisson(x * rng.gamma(3.0, 1.0 / 3.0, x.shape)) for x in counts(rng, lengths, gap)]
+
+
+def several_kinds(rng, lengths=LENGTHS):
+    """Two real channels, a count before and one after them, and a code; whole kinds are missing."""
+    parts = continuous(rng, lengths), with_holes(counts(rng, lengths)), codes(rng, lengths)
+    x = [np.column_stack([n[:, 0], z, n[:, 1], c]) for z, n, c in zip(*parts, strict=True)]
+    x[0][2, 1:3] = np.nan
+    x[1][1, [1, 2, 4]] = np.nan
+    return x
+
+
+KINDS = [((1, 2), Gaussian(covariance="full")), ((0, 3), emissions.Poisson())]
+KINDS += [(4, emissions.Categorical(fixed=[[FREE, FREE, FREE, 0.0], [FREE] * 4]))]
+
+
 def sequences(rng, lengths=(7, 5, 8), channels=2, missing=True):
     found = [np.cumsum(rng.normal(size=(length, channels)), axis=0) for length in lengths]
     if missing:
@@ -115,6 +134,8 @@ BUILDS = {
     "mixture of full": built(MixtureHMM, partial(continuous, gap=4.0), 2, "full"),
     "mixture of poisson": built(HMM, holed(counts, 25), Mixture(2, emissions.Poisson())),
     "categorical": built(acv.models.CategoricalHMM, codes),
+    "negative binomial": built(acv.models.NegativeBinomialHMM, holed(bursts)),
+    "channels": built(HMM, several_kinds, emissions.Channels(KINDS)),
     "poisson": built(acv.models.PoissonHMM, holed(counts)),
     "bernoulli glm": glm("bernoulli"),
     "poisson glm": glm("poisson"),
@@ -129,9 +150,8 @@ BUILDS = {
 SITES = ("sequences", "steps")
 HELD = ("diag", "AR(0)", "AR(2)", "network")
 CASES = [(name, "sequences", False) for name in BUILDS]
-CASES += [
-    (name, "steps", False) for name in (*HELD, "known states", "full", "mixture", "categorical")
-]
+BY_STEP = (*HELD, "known states", "full", "mixture", "channels")
+CASES += [(name, "steps", False) for name in BY_STEP]
 CASES += [(name, sites, True) for name in HELD for sites in SITES]
 
 
@@ -187,17 +207,21 @@ def check_derivatives(model, params):
     assert_allclose(found, grad(lambda p: -model.log_prior(p))(params), rtol=1e-10, atol=1e-12)
 
 
+def first(named):
+    """An array, of the last group where there are groups."""
+    return named[4].probability if isinstance(named, dict) else named[0]
+
+
 def test_derivatives_equal_autograd_and_params_are_packed_as_they_were_unpacked(case):
     check_derivatives(*case)
     model, params = case
     assert_allclose(model.pack(model.unpack(params)), params, atol=1e-12)
-    assert np.isfinite(grad(lambda p: model.unpack(p).emission[0].sum())(params)).all()
+    assert np.isfinite(grad(lambda p: first(model.unpack(p).emission).sum())(params)).all()
     losses = model.derivatives.heldout(params, some_folds(model))
     for fold, own in zip(some_folds(model), losses, strict=True):
         assert_array_equal(model.heldout_loss(params, fold), own)
 
 
-FREE = np.nan
 LEFT_TO_RIGHT = [[1, 0, 0], [FREE, FREE, 0], [0, FREE, FREE], [0, 0, 1]]
 MIXED = [[FREE, FREE, 0.2], [FREE, 0, FREE], [FREE] * 3, [0.5, FREE, FREE]]
 

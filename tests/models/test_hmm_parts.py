@@ -4,16 +4,18 @@ Densities against scipy, predictions by enumeration.
 """
 
 import weakref
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from oracles.enumerate import path_scores, paths
 from oracles.toy_models import Laplace
 from oracles.wrappers import raises, raises_no_fit
 from scipy.special import logsumexp
-from scipy.stats import bernoulli, norm, poisson
+from scipy.stats import bernoulli, nbinom, norm, poisson
 from test_hmm import FREE, choices, continuous, counts, levels, sequences, with_holes
 
 import acvlib as acv
@@ -52,6 +54,47 @@ def test_densities_are_those_of_scipy_and_of_equations_17_and_18(rng):
     assert_allclose(densities[3, 1], norm.logpdf(x[0][4], mean, named.sd).sum(), rtol=1e-12)
 
 
+def test_counts_are_negative_binomial_from_poissons_limit_to_millions():
+    emission = emissions.NegativeBinomial()
+    x = np.array([0.0, 1, 15, 16, 17, 900, 1e7])
+    frames = HMM([x], 1, emission).frames
+    for dispersion in (1e-3, 0.3, 20.0):
+        found = emission.log_densities(np.log([[40.0, dispersion]]), frames)[:, 0]
+        expected = nbinom.logpmf(x, 1.0 / dispersion, 1.0 / (1.0 + 40.0 * dispersion))
+        assert_allclose(found, expected, rtol=1e-11)
+    found = emission.log_densities(np.log([[40.0, 1e-14]]), frames)[:6, 0]
+    assert_allclose(found, poisson.logpmf(x[:6], 40.0), rtol=1e-8)
+
+
+def test_channels_are_each_in_one_group_by_name_or_number():
+    rng = np.random.default_rng(1)
+    x = pd.DataFrame(with_holes([np.hstack([continuous(rng)[0], counts(rng)[0]])] * 2)[0])
+    x.columns = ["a", "b", "n", "m"]
+    parts = {("b", "a"): Gaussian(), "n": emissions.Poisson(), "m": emissions.Poisson()}
+    model = HMM([x], 2, emissions.Channels(parts))
+    named = model.unpack(model.initial_params())
+    assert [*named.emission] == [*parts]
+    other = replace(model, sequences=[x.to_numpy()])  # without names: as they stood
+    assert_allclose(other.pack(named), model.initial_params(), atol=1e-12)
+    named.emission["n"] = named.emission["m"]._replace(rate=np.ones((2, 3)))
+    raises("emission\\['n'\\].rate \\(2, 3\\): must be \\(2, 1\\)", model.pack, named)
+    turned = {"n": Gaussian(), ("b", "a"): emissions.Poisson()}
+    for groups, words in (
+        ({"a": Gaussian()}, r"channels \['b', 'n', 'm'\] are in no group"),
+        (parts | {"a": Gaussian()}, r"channels \['a'\] are in no group, or twice"),
+        (parts | {"c": Gaussian()}, r"groups of \['c'\], but channels are"),
+        (parts | turned, r"group \('b', 'a'\): x holds"),
+    ):
+        raises(words, HMM, [x], 2, emissions.Channels(groups))
+    raises("number them, or give frames", HMM, [x.to_numpy()], 2, emissions.Channels(parts))
+    for wrong in (AutoRegression(1), Gaussian(tied=True), INPUT, emissions.Channels(parts)):
+        with pytest.raises(TypeError, match="group 'a' .* without order, inputs and shared"):
+            emissions.Channels({"a": wrong})
+    for wrong in ({}, None, "ab", Gaussian(), [Gaussian()]):
+        with pytest.raises(TypeError, match="must be emissions by columns"):
+            emissions.Channels(wrong)
+
+
 def test_a_flat_prior_is_maximum_likelihood():
     rng = np.random.default_rng(3)
     x = continuous(rng, (40,) * 6)
@@ -87,6 +130,10 @@ def test_probabilities_that_run_to_zero_are_named_with_the_prior_that_each_has()
     with pytest.raises(NoFiniteOptimum, match="give an emission_concentration, .* above 1"):
         acv.fit(model(emissions.Categorical(4, 1.0)))
     assert acv.fit(model(emissions.Categorical(4, 1.1))).newton_decrement < 1e-6
+    silent = np.array([0.0, 1.0]), np.array([[[5.0, 0.0]]])
+    with pytest.raises(NoFiniteOptimum, match="as all are 0: give dispersion_prior"):
+        FLAT.check_optimum(np.zeros((1, 2)), silent)
+    raises("rate must be above 0 as well", emissions.NegativeBinomial, dispersion_prior=(1.1, 0))
     mixture = emissions.Mixture(2, emissions.Poisson(), 1.0)
     with pytest.raises(NoFiniteOptimum, match="weight_concentration, .* above 1"):
         mixture.check_optimum(np.zeros((1, 4)), (None, np.array([[5.0, 0.0]]), None))
@@ -95,10 +142,14 @@ def test_probabilities_that_run_to_zero_are_named_with_the_prior_that_each_has()
 STEPS = np.random.default_rng(0).normal(size=(6, 20)) + np.repeat([0.0, 8.0], 10)
 HIGH, LAST = STEPS > 4, np.arange(6)[:, None] == 5
 BITS = np.random.default_rng(1).integers(0, 2, (6, 20))
+FLAT = emissions.NegativeBinomial(dispersion_prior=(1.0, 0.0))
+PAIR = emissions.Channels([(0, emissions.Categorical(3, 1.0)), (1, Gaussian())])
 INPUT = emissions.GLM("bernoulli", 1, np.inf)
 FIRST = {"concentration": np.array([[1.0], [2.0], [2.0]])}
 ALONE = {  # what the last of six sequences alone has
     "a count": (partial(PoissonHMM, n_states=2, rate_prior=(1.0, 0.0)), HIGH * 9 + 2, HIGH | LAST),
+    "a variance": (partial(HMM, n_states=1, emission=FLAT), BITS + 8 * BITS * LAST),
+    "a symbol of a group": (partial(HMM, n_states=1, emission=PAIR), BITS + LAST, STEPS),
     "a symbol": (partial(HMM, n_states=1, emission=emissions.Categorical(3, 1.0)), BITS + LAST),
     "a start": (partial(GaussianHMM, n_states=2, **FIRST), np.where(LAST, STEPS[:, ::-1], STEPS)),
     "an overlap": (partial(HMM, n_states=1, emission=INPUT), HIGH ^ (LAST & (STEPS < -1)), STEPS),

@@ -99,14 +99,10 @@ class HMM(Parameters, Predictions, ModelDefaults):
         weights = in_order_of(index, "sample_weight", weights)
         self.__dict__.update(context=context, sequences=sequences, sites=sites, index=index)
         weights = weighting.site_weights(weights, self.n_sites)
+        self.__dict__.update(sample_weight=weights, emission=self._settled(weights))
         law = self.chain_prior
-        self.__dict__.update(
-            known_states=read_known_states(self.known_states, sequences, self.n_states),
-            sample_weight=weights,
-            emission=self._settled(weights),
-            concentration=law.concentration,
-            fixed=law.fixed,
-        )
+        known = read_known_states(self.known_states, sequences, self.n_states)
+        self.__dict__.update(concentration=law.concentration, fixed=law.fixed, known_states=known)
         if sites == "steps":
             warn_of_lags(self.frames, weights, order)
         check_known_states(self)
@@ -131,7 +127,9 @@ class HMM(Parameters, Predictions, ModelDefaults):
         every = np.concatenate(self.sequences)[of_frames > 0.0]
         x, inputs = np.split(every, [self.n_channels], axis=1)
         check_channels(x)
-        return self.emission.settled(x, inputs, of_frames[of_frames > 0.0])
+        columns = self.sequences.columns and self.sequences.columns[: self.n_channels]
+        emission = self.emission.of_columns(columns, self.n_channels)
+        return emission.settled(x, inputs, of_frames[of_frames > 0.0])
 
     # sites
 
@@ -279,10 +277,11 @@ class HMM(Parameters, Predictions, ModelDefaults):
         Where something is held, or fixed in emissions, or states are known, these keep their
         numbers; `fixed` stays.
         """
-        inner = getattr(self.emission, "component", self.emission)
+        inner = [getattr(part, "component", part) for _, part in self.emission.parts]
         kept = self.kept_in_states
-        free = self.held is None and self.frames.states is None
-        if not free or getattr(inner, "fixed", None) is not None or (kept != kept[0]).any():
+        is_fixed = any(getattr(part, "fixed", None) is not None for part in inner)
+        is_free = self.held is None and self.frames.states is None
+        if not is_free or is_fixed or (kept != kept[0]).any():
             return params
         return with_numbers_of(self, params, others)
 

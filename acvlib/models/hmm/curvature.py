@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ...inference.active_pairs import active_pairs, covariances
 from ...parallel import pieces
-from .emissions.base import along, summed
+from .emissions.base import Factors, outer_rows, summed
 from .posterior import HiddenStates
 
 THRESHOLD = 1e-11  # of a posterior that counts: H and J are off by up to 1e-8 of their size
@@ -185,6 +185,23 @@ class Curvature:
             factors = self.model.emission.score_factors(self.hidden.rows, k, frames)
             scores.append((k, numbers, factors))
         return scores
+
+
+def along(factors: Factors, directions: np.ndarray) -> np.ndarray:
+    """Scores (n, e), the outer products of factors, times directions (B, e): (n, B)."""
+    products = []
+    start = 0
+    for signal, inputs in factors:
+        stop = start + signal.shape[1] * inputs.shape[1]
+        part = directions[:, start:stop]
+        if len(directions) < inputs.shape[1]:
+            moved = inputs @ part.reshape(-1, inputs.shape[1]).T
+            moved = moved.reshape(len(signal), len(part), signal.shape[1])
+            products.append(np.einsum("nbo,no->nb", moved, signal))
+        else:  # many directions: the outer products are formed for all
+            products.append(outer_rows(signal, inputs) @ part.T)
+        start = stop
+    return sum(products)
 
 
 def factor_of(matrix: np.ndarray) -> tuple:

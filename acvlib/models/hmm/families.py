@@ -15,6 +15,7 @@ from .emissions import (
     Categorical,
     Gaussian,
     Mixture,
+    NegativeBinomial,
     NeuralAutoRegression,
     Poisson,
 )
@@ -89,6 +90,21 @@ def PoissonHMM(
     rate_prior: shape and rate of the Gamma prior of rates.
     """
     return HMM(one_or_more(x), n_states, Poisson(rate_prior), **settings)
+
+
+def NegativeBinomialHMM(
+    x: Any,
+    n_states: int,
+    rate_prior: tuple[float, float] = (1.1, 0.01),
+    dispersion_prior: tuple[float, float] = (1.1, 0.01),
+    **settings: Any,
+) -> HMM:
+    """Counts whose variance in a state is rate_kr + dispersion_kr rate_kr^2; see `PoissonHMM`.
+
+    dispersion_prior: shape and rate of the Gamma prior of dispersions.
+    """
+    emission = NegativeBinomial(rate_prior, dispersion_prior)
+    return HMM(one_or_more(x), n_states, emission, **settings)
 
 
 def GLMHMM(

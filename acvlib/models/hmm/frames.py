@@ -67,8 +67,9 @@ def make_frames(sequences: Sequence[np.ndarray], emission: Any, context: int) ->
     """The `Frames` of checked sequences; the first `context` of each serve as lags alone."""
     n_channels = sequences[0].shape[1] - emission.n_inputs
     channels = [sequence[:, :n_channels] for sequence in sequences]
-    if not emission.misses_channels:
-        _check_whole_frames(channels, type(emission).__name__)
+    for columns, part in emission.parts:
+        if not part.misses_channels:
+            _check_whole_frames([x[:, columns] for x in channels], type(part).__name__)
     read = [emission.prepared(x) for x in channels]
     columns = []
     for lag in range(emission.order + 1):

@@ -8,7 +8,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import isbox
 
-from ...checks import in_named_columns, index_of, one_line, real_array
+from ...checks import in_named_columns, index_of, one_line, read_only, real_array
 from ...declared import Is, Params, declared
 from ...trials import NoFiniteOptimum
 from .frames import check_states
@@ -50,8 +50,7 @@ class Simplex:
             shapes = f"one number, {(self.shape[0], 1)} or {self.shape}"
             told = f"concentration = {concentration.tolist()}"
             raise ValueError(f"{told}: must be >= 1 and finite: {shapes}")
-        concentration.setflags(write=False)
-        value = concentration if concentration.ndim else float(concentration)
+        value = read_only(concentration) if concentration.ndim else float(concentration)
         object.__setattr__(self, "concentration", value)
         if self.fixed is None:
             return
@@ -65,8 +64,7 @@ class Simplex:
             row = np.argmax(wrong)
             raise ValueError(f"fixed row {row}, {entries[row]}: probabilities, nan where free")
         entries[np.isnan(entries) & (total > WHOLE)[:, None]] = 0.0
-        entries.setflags(write=False)
-        object.__setattr__(self, "fixed", entries)
+        object.__setattr__(self, "fixed", read_only(entries))
 
     @cached_property
     def free(self) -> np.ndarray:
@@ -189,7 +187,8 @@ class Parameters:
     def chain_prior(self: Any) -> Simplex:
         """The prior of initial and transition probabilities, and which of them are fixed."""
         tables = {"concentration": self.concentration, "fixed": self.fixed}
-        check_states([*tables.values(), getattr(self.emission, "fixed", None)], self.n_states)
+        of_emission = [getattr(part, "fixed", None) for _, part in self.emission.parts]
+        check_states([*tables.values(), *of_emission], self.n_states)
         for name, table in tables.items():
             if (index := index_of(table)) is not None:  # of pandas
                 tables[name] = in_named_columns(index[1:], name, table)
@@ -213,16 +212,11 @@ class Parameters:
     @cached_property
     def kept_in_states(self: Any) -> np.ndarray:
         """(K, d) which of the states' own parameters are free."""
-        kept = self.emission.kept(self.n_states, self.n_channels)
-        size = self.emission.state_size(self.n_channels)
-        return np.ones((self.n_states, size), bool) if kept is None else kept
+        return self.emission.kept(self.n_states, self.n_channels)
 
     @cached_property
     def _places(self: Any):
-        """Of log weights (K + 1, K) their places among the chain's parameters, likewise (K, d).
-
-        What is fixed has place -1, where a 0 is appended.
-        """
+        """Places (K + 1, K), (K, d) among parameters; of what is fixed -1, the appended 0's."""
         return [
             np.where(kept, np.cumsum(kept).reshape(kept.shape) - 1, -1)
             for kept in (self.chain_prior.kept, self.kept_in_states)
@@ -287,13 +281,18 @@ class Parameters:
         front = np.append(weights[self.chain_prior.kept], rows[0, :n_shared])
         packed = np.append(front, rows[:, n_shared:][self.kept_in_states])
         if not np.isfinite(packed).all():
-            raise ValueError(f"{len(packed)} finite params are needed: of sds and rates above 0")
+            raise ValueError(
+                f"{len(packed)} finite params are needed: of sds, rates and dispersions above 0"
+            )
         return packed[-self.n_params :]
 
 
 def _check_shapes(name, named, like):
     """Raise ValueError unless named arrays have the shapes of others."""
-    if hasattr(like, "_fields"):
+    if isinstance(like, dict):
+        for group in like:
+            _check_shapes(f"{name}[{group!r}]", dict(named).get(group), like[group])
+    elif hasattr(like, "_fields"):
         for field in like._fields:
             _check_shapes(f"{name}.{field}", getattr(named, field, None), getattr(like, field))
     elif np.shape(named) != np.shape(like):

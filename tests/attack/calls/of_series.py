@@ -100,7 +100,8 @@ model(
     emission_concentration=odd.POSITIVE,
 )
 OF_COUNTS = OF_CODES | odd.kinds("sane", huge=lambda a: a * 10**9)
-model("PoissonHMM", {"x": Draw(codes)} | TWO, x=OF_COUNTS)
+for name in ("PoissonHMM", "NegativeBinomialHMM"):
+    model(name, {"x": Draw(codes)} | TWO, x=OF_COUNTS)
 PARTED = {"x": X, "n_components": 2, "covariance": "diag", "mean_scale": 10.0}
 model("MixtureHMM", PARTED | TWO, less="mean_scale: inf")  # a flat prior
 model(

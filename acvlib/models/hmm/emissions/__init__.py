@@ -1,7 +1,9 @@
 """Emission models of the HMM family; `base.Emission` says what an HMM asks of one."""
 
 from .base import Emission, normal
-from .counts import Categorical, CategoricalParams, Poisson, PoissonParams
+from .categorical import Categorical, CategoricalParams
+from .channels import Channels
+from .counts import NegativeBinomial, NegativeBinomialParams, Poisson, PoissonParams
 from .gaussian import (
     AutoRegression,
     AutoRegressionParams,
@@ -10,5 +12,4 @@ from .gaussian import (
     GaussianParams,
 )
 from .mixture import Mixture, MixtureParams
-from .network import NetworkParams, NeuralAutoRegression
-from .regression import GLM, GLMParams
+from .regression import GLM, GLMParams, NetworkParams, NeuralAutoRegression

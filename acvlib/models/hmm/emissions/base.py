@@ -10,8 +10,7 @@ from autograd import grad, jacobian
 from autograd.differential_operators import make_jvp
 from autograd.tracer import isbox
 
-from ....checks import one_line, real_array
-from ....declared import Check, Sizes
+from ....checks import one_line
 from ..frames import Frames
 from ..parameters import Simplex
 
@@ -23,19 +22,6 @@ ENOUGH = 1e-9  # gain of a step, relative to the loss, after which the next is n
 
 
 Factors = list[tuple[np.ndarray, np.ndarray]]  # signal (n, o) and inputs (n, i) of outer products
-
-
-class Pair(Check):
-    """Two numbers from these on, such as the shape and the scale, or rate, of a prior."""
-
-    def __init__(self, *least: float) -> None:
-        self.least = least
-
-    def __call__(self, name: str, value: Any, sizes: Sizes) -> tuple[float, float]:
-        pair = real_array(name, value, 1)
-        if pair.shape != (2,) or (pair < self.least).any():
-            raise ValueError(f"{name} {pair}: must be shape and scale, or rate, from {self.least}")
-        return tuple(pair.tolist())
 
 
 class Emission:
@@ -71,6 +57,15 @@ class Emission:
             if getattr(self, name) in defaults
         }
 
+    def of_columns(self, columns: list | None, n_channels: int) -> "Emission":
+        """The emission that knows the names of columns; None: they have none."""
+        return self
+
+    @property
+    def parts(self) -> list[tuple[Any, "Emission"]]:
+        """(columns, emission) of groups of channels that are independent given the state."""
+        return [(slice(None), self)]
+
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray) -> "Emission":
         """The emission with what it takes from all frames (T, R), inputs (T, q), weights (T,)."""
         return self
@@ -87,9 +82,9 @@ class Emission:
         """d."""
         raise NotImplementedError
 
-    def kept(self, n_states: int, n_channels: int) -> np.ndarray | None:
-        """(K, d) which entries of rows are parameters; the others are 0. None: all."""
-        return None
+    def kept(self, n_states: int, n_channels: int) -> np.ndarray:
+        """(K, d) which entries of rows are parameters; the others are 0."""
+        return np.ones((n_states, self.state_size(n_channels)), bool)
 
     def unpack(self, rows: np.ndarray, n_channels: int) -> Any:
         """Named parameters, from rows (K, e)."""
@@ -136,6 +131,11 @@ class Emission:
         ]
         return np.vstack(sums)
 
+    def likelihood(self, rows: np.ndarray, expected: Any) -> np.ndarray:
+        """sum_t mass_tk log p(x_t | k), (K,)."""
+        parts = zip(rows[:, None], expected, strict=True)
+        return np.array([m @ self.log_densities(row, part)[:, 0] for row, (part, m) in parts])
+
     def information(self, rows: np.ndarray, expected: Any) -> tuple[np.ndarray, np.ndarray]:
         """Minus the second derivatives of that, (K, s, e) and (K, q, q).
 
@@ -171,11 +171,10 @@ class Emission:
     def _laws(self) -> dict[int, Simplex]:
         return {}
 
-    def _law(self, n_states: int, *settings: Any):
+    def _law(self, n_states: int, n_entries: int, *settings: Any):
         """The `Simplex` of the log weights in the rows of all states, made once."""
         if n_states not in self._laws:
-            n_entries, *rest = settings
-            self._laws[n_states] = Simplex((n_states, n_entries), *rest)
+            self._laws[n_states] = Simplex((n_states, n_entries), *settings)
         return self._laws[n_states]
 
     def extreme(self, rows: np.ndarray, frames: Frames) -> np.ndarray:
@@ -197,40 +196,52 @@ class Emission:
             rows = self.maximise(rows, self.expected(rows, frames, mass))
         return rows
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that go too far
     def maximise(self, rows: np.ndarray, expected: Any) -> np.ndarray:
         """The M-step: rows with a higher expected log posterior, by Newton's method.
 
-        Steps are by absolute curvature, each halved until the loss falls. Where parameters are
-        shared, a subclass has its own.
+        Steps of each state are by absolute curvature, halved until its loss falls. Where parameters
+        are shared, a subclass has its own.
         """
         if self.n_shared:
             raise NotImplementedError(f"{type(self).__name__} shares parameters: needs an M-step")
-        parts = [self._climbed(rows[k : k + 1], part) for k, part in enumerate(expected)]
-        return np.concatenate(parts)
 
-    def _climbed(self, row, part):
-        frames, mass = part
+        def losses(rows: np.ndarray):
+            return self.minus_log_prior(rows[:, None])[0] - self.likelihood(rows, expected)
 
-        def loss(row: Any):
-            return self.minus_log_prior(row)[0] - mass @ self.log_densities(row, frames)[:, 0]
-
-        value = loss(row)
+        values = losses(rows)
+        climbs = np.ones(len(rows), bool)
         for _ in range(MAX_STEPS):
-            gradient = (self.minus_log_prior(row)[1] - self.slopes(row, [part]))[0]
-            matrix = self.information(row, [part])[1] + self.prior_information(row)[1]
-            curvatures, axes = np.linalg.eigh(matrix[0])
-            move = axes @ ((axes.T @ gradient) / np.maximum(abs(curvatures), np.finfo(float).tiny))
-            share = 1.0
-            while not loss(row - share * move) <= value and share > SMALLEST:
-                share /= 2.0
-            gain = value - loss(row - share * move)
-            if not gain > 0.0:
+            gradient = self.minus_log_prior(rows)[1] - self.slopes(rows, expected)
+            matrices = self.information(rows, expected)[1] + self.prior_information(rows)[1]
+            curvatures, axes = np.linalg.eigh(matrices)
+            sizes = np.maximum(abs(curvatures), np.finfo(float).tiny)
+            moves = np.einsum("kij,klj,kl->ki", axes / sizes[:, None], axes, gradient)
+            shares = 1.0 * climbs
+            while True:
+                tried = rows - shares[:, None] * moves
+                gains = values - losses(tried)
+                worse = ~(gains >= 0.0) & (shares > SMALLEST)
+                if not worse.any():
+                    break
+                shares[worse] /= 2.0
+            climbs &= gains > 0.0
+            rows = np.where(climbs[:, None], tried, rows)
+            values = np.where(climbs, values - gains, values)
+            climbs &= gains > ENOUGH * abs(values)
+            if not climbs.any():
                 break
-            row = row - share * move
-            value -= gain
-            if gain <= ENOUGH * abs(value):
-                break
-        return row
+        return rows
+
+
+def check_simple(name: str, emission: Any) -> None:
+    """Raise TypeError unless it is an emission of single frames that each state has its own of."""
+    is_simple = isinstance(emission, Emission) and emission.order == emission.n_inputs == 0
+    if not is_simple or getattr(emission, "tied", False) or hasattr(emission, "groups"):
+        raise TypeError(
+            f"{name} {emission!r:.60}: an emission without order, inputs and shared parameters, "
+            "such as Gaussian() or Poisson(), and not of Channels"
+        )
 
 
 def numpy_of(x: Any) -> Any:
@@ -257,23 +268,6 @@ def outer_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def alone(scores: np.ndarray) -> Factors:
     """Scores (n, e) as the factors of themselves."""
     return [(scores, np.ones((len(scores), 1)))]
-
-
-def along(factors: Factors, directions: np.ndarray) -> np.ndarray:
-    """Scores (n, e), the outer products of factors, times directions (B, e): (n, B)."""
-    products = []
-    start = 0
-    for signal, inputs in factors:
-        stop = start + signal.shape[1] * inputs.shape[1]
-        part = directions[:, start:stop]
-        if len(directions) < inputs.shape[1]:
-            moved = inputs @ part.reshape(-1, inputs.shape[1]).T
-            moved = moved.reshape(len(signal), len(part), signal.shape[1])
-            products.append(np.einsum("nbo,no->nb", moved, signal))
-        else:  # many directions: the outer products are formed for all
-            products.append(outer_rows(signal, inputs) @ part.T)
-        start = stop
-    return sum(products)
 
 
 def summed(factors: Factors, shares: np.ndarray) -> np.ndarray:

@@ -1,20 +1,23 @@
-"""Counts, x_tr | z_t = k ~ Poisson(rate_kr), and codes, x_t | z_t = k ~ Categorical(p_k)."""
+"""Counts, x_tr | z_t = k ~ Poisson(rate_kr), or more dispersed: NegativeBinomial."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
+import autograd.numpy as anp
 import numpy as np
-from scipy.special import gammaln
+from autograd.tracer import isbox
+from scipy import special
 
-from ....checks import in_named_columns
-from ....declared import Real, Whole, declared
+from ....declared import declared
 from ....trials import NoFiniteOptimum
 from ..frames import Frames
-from ..parameters import EXTREME, TINY, VANISHING, Simplex
-from .base import Emission, Pair, alone, numpy_of
+from ..parameters import EXTREME, TINY, VANISHING
+from .base import STEP, Emission, alone, numpy_of
+from .units import Pair
 
-MOST = 10**5  # categories
 WINDOW = 5  # frames on either side that count as near
+FIRST = 16  # terms that are summed one by one, before those of a sum that Stirling's series has
+GammaPrior = Annotated[tuple[float, float], Pair(1.0, 0.0)]  # shape and rate
 
 
 class PoissonParams(NamedTuple):
@@ -23,10 +26,11 @@ class PoissonParams(NamedTuple):
     rate: np.ndarray
 
 
-class CategoricalParams(NamedTuple):
-    """probability (K, C), rows that sum to 1, in the order of `Categorical.symbols`."""
+class NegativeBinomialParams(NamedTuple):
+    """rate (K, R), the mean; dispersion (K, R): variances are rate + dispersion rate^2."""
 
-    probability: np.ndarray
+    rate: np.ndarray
+    dispersion: np.ndarray
 
 
 @declared
@@ -37,7 +41,7 @@ class Poisson(Emission):
     (1, 0) is flat, shapes above 1 keep rates above 0.
     """
 
-    rate_prior: Annotated[tuple[float, float], Pair(1.0, 0.0)] = (1.1, 0.01)
+    rate_prior: GammaPrior = (1.1, 0.01)
     priors = {"rate_prior": ((1.1, 0.01), (1.0, 0.0))}
     misses_channels = True
 
@@ -54,15 +58,19 @@ class Poisson(Emission):
     def pack(self, named: Any):
         return np.log(named.rate)
 
+    def _gamma_priors(self, n_entries: int) -> Any:
+        """Shape and rate of the Gamma law of exp of each entry of a row."""
+        return self.rate_prior
+
     def minus_log_prior(self, rows: Any):
         xp = numpy_of(rows)
-        shape, rate = self.rate_prior
+        shape, rate = self._gamma_priors(rows.shape[-1])
         terms = rate * xp.exp(rows)
         return xp.sum(terms - (shape - 1.0) * rows, axis=(-2, -1)), terms - (shape - 1.0)
 
     def log_densities(self, rows: Any, frames: Frames):
         xp = numpy_of(rows)
-        known = gammaln(frames.x + 1.0).sum(axis=1, keepdims=True)
+        known = special.gammaln(frames.x + 1.0).sum(axis=1, keepdims=True)
         linear = xp.dot(frames.x, xp.transpose(rows))
         return linear - xp.dot(frames.seen, xp.exp(xp.transpose(rows))) - known
 
@@ -90,8 +98,7 @@ class Poisson(Emission):
     def check_optimum(self, rows: np.ndarray, expected: Any):
         sums, seen = expected
         silent = sums <= VANISHING * np.minimum(seen, 1.0)
-        if self.rate_prior[0] == 1.0 and silent.any():
-            state, channel = np.argwhere(silent)[0]
+        for state, channel in np.argwhere(silent & (self.rate_prior[0] == 1.0)):
             raise NoFiniteOptimum(
                 f"the rate of state {state}, channel {channel}, runs to 0 under rate_prior="
                 f"{self.rate_prior}: give it a shape above 1, such as (1.01, 0.0)"
@@ -105,112 +112,167 @@ class Poisson(Emission):
 
 @declared
 @dataclass(frozen=True, repr=False)
-class Categorical(Emission):
-    """A row: log weights (C,) of the symbols, see `Simplex`; p_k ~ Dirichlet.
+class NegativeBinomial(Poisson):
+    """A row: log rates (R,), then log dispersions (R,); variances are rate + dispersion rate^2.
 
-    n_categories: C codes 0 ... C - 1, by default the codes that occur; symbols (C,): these codes,
-    in their order; fixed: None, or (K, C) probabilities that stay as they are, 0 for what a state
-    never shows, nan where free.
+    At dispersion 0, up to which all is smooth, it is Poisson's law; scipy's n is 1 / dispersion.
+    Dispersions ~ Gamma(shape, rate) of `dispersion_prior`: shapes above 1 keep them above 0 where
+    counts vary no more than Poisson's do, rates above 0 keep them finite where all counts are 0.
+    Rates / scale ~ Gamma by `rate_prior`; scale (R,): by default the mean of each channel.
     """
 
-    n_categories: Annotated[int, Whole(1, MOST)] | None = None
-    emission_concentration: Annotated[float, Real("", least=1.0)] = 1.1
-    fixed: Any = field(default=None, repr=False, compare=False)
-    priors = {"emission_concentration": (1.1, 1.001)}
-    symbols: tuple[float, ...] | None = field(default=None, repr=False)
+    dispersion_prior: GammaPrior = (1.1, 0.01)
+    scale: tuple[float, ...] | None = field(default=None, repr=False)
+    priors = Poisson.priors | {"dispersion_prior": ((1.1, 0.01), (1.001, 1e-4))}
+
+    def __post_init__(self):
+        if self.dispersion_prior[0] > 1.0 and self.dispersion_prior[1] == 0.0:
+            told = f"dispersion_prior {self.dispersion_prior}: with a shape above 1"
+            raise ValueError(f"{told} its rate must be above 0 as well, such as 0.001")
 
     def settled(self, x: np.ndarray, inputs: np.ndarray, weights: np.ndarray):
-        if x.shape[1] != 1:
-            raise ValueError(f"{x.shape[1]} channels of codes: categorical emissions have one")
-        check_codes(x)
-        n = self.n_categories
-        names = self.symbols
-        if names is None:
-            names = tuple(np.unique(x[np.isfinite(x)]) if n is None else np.arange(float(n)))
-        if [*names] != sorted({*names}) or n not in (None, len(names)):
-            raise ValueError(f"symbols {[*names]}: must be {n or 'several'} codes, in rising order")
-        fixed = in_named_columns(names, "fixed", self.fixed)
-        return replace(self, n_categories=len(names), symbols=tuple(map(float, names)), fixed=fixed)
-
-    def prepared(self, x: np.ndarray):
-        """The number of each symbol."""
-        check_codes(x)
-        symbols = np.array(self.symbols)
-        other = x[~np.isin(x, symbols) & np.isfinite(x)]
-        if other.size:
-            known = ", ".join(f"{symbol:g}" for symbol in symbols[:5])
-            more = ", ..." if len(symbols) > 5 else ""
-            remedy = f"let it be nan, or give n_categories={other.max() + 1:g}"
-            raise ValueError(f"x holds {other[0]:g}: only {known}{more} are expected: {remedy}")
-        return np.where(np.isfinite(x), np.searchsorted(symbols, x), np.nan)
-
-    @property
-    def has_zeros(self):
-        return self.fixed is not None and bool((np.asarray(self.fixed) == 0.0).any())
-
-    def law(self, n_states: int) -> Simplex:
-        """Of all rows."""
-        return self._law(n_states, self.n_categories, self.emission_concentration, self.fixed)
+        seen = np.isfinite(x)
+        means = weights @ np.where(seen, x, 0.0) / (weights @ seen)
+        return self if self.scale else replace(self, scale=tuple(means.tolist()))
 
     def state_size(self, n_channels: int):
-        return self.n_categories
-
-    def kept(self, n_states: int, n_channels: int):
-        return self.law(n_states).kept
+        return 2 * n_channels
 
     def unpack(self, rows: np.ndarray, n_channels: int):
-        return CategoricalParams(numpy_of(rows).exp(self.law(len(rows)).log_p(rows)))
+        values = numpy_of(rows).exp(rows)
+        return NegativeBinomialParams(values[:, :n_channels], values[:, n_channels:])
 
     def pack(self, named: Any):
-        p = np.asarray(named.probability)
-        return self.law(len(p)).weights(p, "probability")
+        return np.log(np.hstack([named.rate, named.dispersion]))
 
-    def minus_log_prior(self, rows: Any):
-        law = self.law(rows.shape[-2])
-        return law.minus_log_prior(law.log_p(rows))
+    def _gamma_priors(self, n_entries: int):
+        n = n_entries // 2
+        shape, rate = np.repeat([self.rate_prior, self.dispersion_prior], n, axis=0).T
+        return shape, rate / np.append(self.scale, np.ones(n))
+
+    def _tables(self, rows, counts):
+        """log p (K, R, V) of counts (V,)."""
+        log_rate, rate, dispersion = _by_channel(rows)
+        spread = (counts + 1.0 / dispersion) * _log1p(dispersion * rate)
+        return _rise(dispersion, counts) + counts * log_rate - spread - special.gammaln(counts + 1)
+
+    def _score_tables(self, rows, counts):
+        """Slopes (K, 2 R, V) of log p in log rates and in log dispersions."""
+        _, rate, dispersion = _by_channel(rows)
+        by_rate = (counts - rate) / (1.0 + dispersion * rate)
+        spread = _log1p(dispersion * rate) / dispersion - _inverses(dispersion, counts)
+        return np.concatenate([by_rate, by_rate + spread], axis=1)
 
     def log_densities(self, rows: Any, frames: Frames):
-        return self.law(len(rows)).log_p(rows).T[_codes(frames)]
+        counts, places = _distinct(frames.x)
+        tables = self._tables(rows, counts)
+        channels = zip(places.T, frames.seen.T, strict=True)
+        return sum((tables[:, r, place] * seen).T for r, (place, seen) in enumerate(channels))
 
     def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
-        law = self.law(len(rows))
-        seen = np.eye(self.n_categories)[_codes(frames)] * law.free[k]
-        shares = law.shares(np.exp(law.log_p(rows)))[k]
-        return alone(seen - seen.sum(axis=1, keepdims=True) * shares)
+        counts, places = _distinct(frames.x)
+        tables = self._score_tables(rows[k : k + 1], counts)[0]
+        scores = tables[np.arange(len(tables)), np.tile(places, 2)]
+        return alone(scores * np.tile(frames.seen, 2))
 
     def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray):
-        """Counts of each code, (K, C)."""
-        codes = _codes(frames)
-        return np.array([np.bincount(codes, counts, self.n_categories) for counts in mass.T])
+        """The distinct counts (V,), and how often each is met, (K, R, V)."""
+        counts, places = _distinct(frames.x)
+        channels = [*zip(places.T, frames.seen.T, strict=True)]
+        met = [[np.bincount(p, m * seen, len(counts)) for p, seen in channels] for m in mass.T]
+        return counts, np.array(met)
+
+    def likelihood(self, rows: np.ndarray, expected: Any):
+        counts, met = expected
+        return np.sum(met * self._tables(rows, counts), axis=(1, 2))
 
     def slopes(self, rows: np.ndarray, expected: Any):
-        law = self.law(len(rows))
-        return law.score(expected, np.exp(law.log_p(rows)))
+        counts, met = expected
+        return (np.tile(met, (1, 2, 1)) * self._score_tables(rows, counts)).sum(axis=2)
 
     def information(self, rows: np.ndarray, expected: Any):
-        law = self.law(len(rows))
-        matrices = law.information(expected, np.exp(law.log_p(rows)))
+        """By complex steps of all rates, then of all dispersions: channels are independent."""
+        n = rows.shape[1] // 2
+        kinds = np.repeat(np.eye(2), n, axis=1)
+        moved = [-self.slopes(rows + 1j * STEP * kind, expected).imag / STEP for kind in kinds]
+        matrices = np.repeat(np.stack(moved, axis=2), n, axis=2) * np.tile(np.eye(n), (2, 2))
         return matrices[:, :0], matrices
 
-    def maximise(self, rows: np.ndarray, expected: Any):
-        law = self.law(len(rows))
-        return law.weights(law.rows(expected + law.pseudo_counts))
+    def start(self, frames: Frames, labels: np.ndarray, n_states: int):
+        rates = Poisson(self.rate_prior).start(frames, labels, n_states)
+        rows = np.hstack([rates, np.zeros_like(rates)])
+        mass = np.eye(n_states)[labels] * frames.observed[:, None]
+        return self.maximise(rows, self.expected(rows, frames, mass))
+
+    maximise = Emission.maximise
 
     def extreme(self, rows: np.ndarray, frames: Frames):
-        return self.law(rows.shape[-2]).extreme(rows)
+        rates, dispersions = np.split(rows, 2, axis=-1)
+        shape, rate = self.dispersion_prior
+        low = (dispersions < EXTREME / 2.0) & (shape == 1.0)
+        high = (dispersions > -EXTREME) & (rate == 0.0)
+        return super().extreme(rates, frames) | (low | high).any(axis=(-2, -1))
 
     def check_optimum(self, rows: np.ndarray, expected: Any):
-        remedy = "give an emission_concentration, in hmmlearn emissionprob_prior,"
-        self.law(len(rows)).check_optimum(expected, remedy)
+        counts, met = expected
+        _, rate, _ = _by_channel(rows)
+        sums = met @ counts
+        super().check_optimum(rows, (sums, met.sum(axis=2)))
+        excess = (met * ((counts - rate) ** 2 - counts)).sum(axis=2)
+        shape, least = self.dispersion_prior
+        silent = (sums <= VANISHING) & (least == 0.0)
+        for state, channel in np.argwhere(silent | (excess <= 2.0 * least) & (shape == 1.0)):
+            why = "all are 0" if silent[state, channel] else "they vary no more than Poisson's"
+            raise NoFiniteOptimum(
+                f"counts of state {state}, channel {channel}, have no best dispersion, as {why}: "
+                "give dispersion_prior a shape above 1 and a rate above 0, such as (1.01, 0.001)"
+            )
 
-    def features(self, frames: Frames):
-        """A frame's own category, with how often each occurs around it."""
-        own = np.eye(self.n_categories)[_codes(frames)]
-        return np.hstack([own, local_means(own, frames.starts)])
+
+def _by_channel(rows):
+    """Log rates, rates and dispersions (K, R, 1) of rows (K, 2 R)."""
+    n = rows.shape[1] // 2
+    values = numpy_of(rows).exp(rows[:, :, None])
+    return rows[:, :n, None], values[:, :n], values[:, n:]
 
 
-def _codes(frames):
-    return frames.x[:, 0].astype(int)
+def _distinct(x):
+    """The distinct numbers in x (V,), and which of them each is."""
+    values = np.unique(x)
+    return values, np.searchsorted(values, x)
+
+
+def _log1p(x):
+    """log(1 + x); numpy's own loses the digits of a small complex x."""
+    return anp.log1p(x) if isbox(x) else special.log1p(x)
+
+
+def _rise(dispersion, counts):
+    """sum_{j < x} log(1 + dispersion j), (K, R, V), the later terms by Stirling's series."""
+    early = np.arange(FIRST)
+    first = numpy_of(dispersion).dot(_log1p(dispersion * early), early[:, None] < counts)
+
+    def series(y):
+        u = 1.0 + dispersion * y
+        t = dispersion / u
+        powers = t / 12.0 - t**3 / 360.0 + t**5 / 1260.0 - t**7 / 1680.0
+        return (u / dispersion - 0.5) * _log1p(dispersion * y) - y + powers
+
+    return first + series(np.maximum(counts, FIRST)) - series(FIRST)
+
+
+def _inverses(dispersion, counts):
+    """sum_{j < x} 1 / (1 + dispersion j) in the same way."""
+    early = np.arange(FIRST)
+    first = (1.0 / (1.0 + dispersion * early)) @ (early[:, None] < counts)
+
+    def series(y):
+        u = 1.0 + dispersion * y
+        t = dispersion / u
+        powers = t / 12.0 - t**3 / 120.0 + t**5 / 252.0 - t**7 / 240.0
+        return _log1p(dispersion * y) / dispersion - (0.5 + powers) / u
+
+    return first + series(np.maximum(counts, FIRST)) - series(FIRST)
 
 
 def check_codes(x: np.ndarray, n_codes: int | None = None) -> None:

@@ -13,7 +13,7 @@ from ....declared import Real, Whole, declared
 from ..em import k_means
 from ..frames import Frames
 from ..parameters import Simplex, log_softmax
-from .base import Emission, alone, in_rows, likely, numpy_of
+from .base import Emission, alone, check_simple, in_rows, likely, numpy_of
 from .gaussian import Gaussian
 
 MOST = 10**4  # components
@@ -37,12 +37,7 @@ class Mixture(Emission):
     priors = {"weight_concentration": (1.1, 1.001)}
 
     def __post_init__(self):
-        part = self.component
-        is_emission = isinstance(part, Emission)
-        if not is_emission or part.order or part.n_inputs or getattr(part, "tied", False):
-            raise TypeError(
-                f"component {part!r:.60}: an emission without order, inputs and shared parameters"
-            )
+        check_simple("component", self.component)
 
     @property
     def misses_channels(self):
@@ -73,9 +68,7 @@ class Mixture(Emission):
 
     def kept(self, n_states: int, n_channels: int):
         inner = self.component.kept(n_states * self.n_components, n_channels)
-        if inner is None:
-            inner = np.ones(n_states * (self.state_size(n_channels) - self.n_components), bool)
-        return np.hstack([self.law(n_states).kept, np.reshape(inner, (n_states, -1))])
+        return np.hstack([self.law(n_states).kept, inner.reshape(n_states, -1)])
 
     def unpack(self, rows: np.ndarray, n_channels: int):
         log_weights, components = self._parts(rows)

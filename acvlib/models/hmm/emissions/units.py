@@ -7,14 +7,27 @@ from typing import Annotated, Any
 import numpy as np
 
 from ....checks import LARGEST, real_array
-from ....declared import Real, Sizes
+from ....declared import Check, Real, Sizes
 from ..frames import Frames
-from .base import Emission, Pair, likely, numpy_of
+from .base import Emission, likely, numpy_of
 
 FLAT = (-1.0, 0.0)  # shape and scale of the inverse Gamma law that says nothing
 WEAK = (-0.95, 1e-3)  # of the variance, that of a tenth of a frame
 ROUNDING = 1e-10  # a scale that is less than that of a range is what sums of weights round to
 ENOUGH = 1e-11  # an expected count that second derivatives take: see `curvature.THRESHOLD`
+
+
+class Pair(Check):
+    """Two numbers from these on, such as the shape and the scale, or rate, of a prior."""
+
+    def __init__(self, *least: float) -> None:
+        self.least = least
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> tuple[float, float]:
+        pair = real_array(name, value, 1)
+        if pair.shape != (2,) or (pair < self.least).any():
+            raise ValueError(f"{name} {pair}: must be shape and scale, or rate, from {self.least}")
+        return tuple(pair.tolist())
 
 
 class WidthCheck(Real):
