@@ -29,11 +29,11 @@ from ...models.glm.families import Multinomial
 from ...parallel import blas_for, pieces
 from ...results import TOLERANCE, AResult, CVResult
 from ...trials import FAILURES
-from .chains import Chain
-from .regressions import Regression
+from .problems import Chain, Regression
 from .verified import SIDES, UP, NotCertified, gamma
 
 MOVES = 10  # from a fold's own params to its refit
+AT_ONCE = 2**17  # sites of folds that are looked at together
 PROVED = [FAMILIES[name] for name in ("logistic", "poisson", "poisson rate")]
 
 
@@ -99,33 +99,35 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
 
 @np.errstate(all="ignore")  # what is not finite proves nothing
 def _certified(result, complete, sharp):
-    problem, folds = _problem(result.fit), result.folds
-    centres = result.params
-    starts, slack = problem.inward(centres)
+    fit, folds, centres = result.fit, result.folds, result.params.copy()
+    problem = _problem(fit)
+    starts, slack = problem.inward(result.params)
     reach = np.full(len(folds), np.inf)  # R nu / kappa: a proof if it is less than 1
     lengths, drifts = reach, 0.0
     if isinstance(problem, Regression) and folds.sizes.max() == 1 and not sharp:
         lengths, drifts = problem.single_rows(starts, folds)
-    kept = problem.kept(folds)
-    rate = UP * problem.rate
+    kept, rate = problem.kept(folds), UP * problem.rate
     if not sharp:
         reach = rate * lengths / (kept * np.exp(-drifts))
-        _look(problem, kept, centres, folds, reach, own=False)
+        _look(problem, kept, centres, folds, reach)
     refitted = ~(reach < 1.0)
-    for there in (True, False):
-        if (rows := np.flatnonzero(~(reach < 1.0))).size:
-            centres = centres.copy()
-            centres[rows] = _refits(result, rows, there)
-            _look(problem, kept, centres, folds, reach, own=True)
+    for refit in (
+        lambda rows: refit_folds(fit, folds[rows], TOLERANCE, result.params[rows], MOVES),
+        lambda rows: exact(fit, folds[rows]),
+    ):
+        rows = np.flatnonzero(~(reach < 1.0))
+        with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
+            centres[rows] = refit(rows).params if rows.size else np.nan
+            _look(problem, kept, centres, folds, reach, fit.derivatives)
     left = np.flatnonzero(~(reach < 1.0))
     if complete and left.size:
-        exact(result.fit, folds.part(refitted))  # says why, where there is none
+        exact(fit, folds.part(refitted))  # says why, where there is none
         why = [f"{folds.name(row)} (R nu = {reach[row]:.3g})" for row in left[:5]]
         raise NotCertified(f"{len(left)} refits have no finite bound: {', '.join(why)}")
-    points, lost = problem.inward(centres)
-    radii = np.where(reach < 1.0, UP * (lost - np.log1p(-reach) / rate), np.inf)
+    radii = np.where(reach < 1.0, UP * -np.log1p(-reach) / rate, np.inf)
     errors = radii + slack
-    errors[refitted] += problem.whole.length(starts[refitted] - points[refitted])
+    ways = starts[refitted] - problem.inward(centres[refitted])[0]
+    errors[refitted] += problem.whole.length(ways)
     radii = np.repeat(radii, folds.scored.sizes)
     ends = problem.losses(centres, radii * problem.spreads[folds.scored.sites], folds)
     ends += SIDES * gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds
@@ -134,34 +136,26 @@ def _certified(result, complete, sharp):
     return Certificate(result, np.fmin(UP * errors, np.inf), lower, upper, refitted)
 
 
-def _look(problem, kept, params, folds, reach, own):
+def _look(problem, kept, params, folds, reach, derivatives=None):
     """Find the reach of folds of which nothing is proved, at params (n, D).
 
-    By the fit's Hessian, the ridge alone, and where these prove nothing by their `own` Hessian.
+    By the fit's Hessian, the ridge alone, or where these prove nothing by their own Hessian, of
+    these derivatives.
     """
-    open_ = np.flatnonzero(~(reach < 1.0))
-    rate = UP * problem.rate
-    for part in pieces(len(open_), problem.together):
-        rows = open_[part]
-        points, _ = problem.inward(params[rows])
-        gradients, noise, drifts = problem.gradients(points, folds[rows])
+    rate, least = UP * problem.rate, problem.whole.share(np.diag(problem.ridge), 0.0)
+    rows = np.flatnonzero(~(reach < 1.0))
+    for part in pieces(len(rows), 1 + AT_ONCE // len(problem.spreads)):
+        some = rows[part]
+        points, _ = problem.inward(params[some])
+        gradients, noise, drifts = problem.gradients(points, folds[some])
         lengths = rate * (problem.whole.dual(gradients) + noise)
-        reach[rows] = lengths / np.maximum(kept[rows] * np.exp(-drifts), problem.whole.least)
-        for row, length, *at in zip(rows, lengths, points, gradients, strict=True):
-            if own and reach[row] >= 1.0 and np.isfinite(length):
-                hessians = problem.fit.derivatives.fold_hessians(params[row, None], folds[[row]])
-                own_hessian = problem.with_errors(hessians.matrices[0], *at)
-                reach[row] = length / problem.whole.share(*own_hessian)
-
-
-def _refits(result, rows, there):
-    """Params (n_folds, D) near refits, by some steps from the result's or anew; nan of none."""
-    fit, folds = result.fit, result.folds[rows]
-    with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
-        if there:
-            return refit_folds(fit, folds, TOLERANCE, result.params[rows], MOVES).params
-        return exact(fit, folds).params
-    return np.nan
+        reach[some] = lengths / np.maximum(kept[some] * np.exp(-drifts), least)
+        for row, length, *at in zip(some, lengths, points, gradients, strict=True):
+            if derivatives and reach[row] >= 1.0 and np.isfinite(length):
+                hessians = derivatives.fold_hessians(params[row, None], folds[[row]])
+                reach[row] = length / problem.whole.share(
+                    *problem.with_errors(hessians.matrices[0], *at)
+                )
 
 
 def _problem(fit):
