@@ -1,16 +1,11 @@
 """What a result guarantees: bounds, not estimates, of how far its folds are from their refits.
 
-Lengths are |v| = sqrt(v' H v), H of the full fit. With a fold's gradient g at a point, nu^2 =
-g'H^-1 g, let F'' be at least kappa H there and |F'''[u, v, v]| at most R |u| F''[v, v]. Along a
-ray F'' falls by exp(-R t) at most, so that the slope is at least kappa (1 - exp(-R t)) / R - nu. If
-R nu < kappa it is positive from d = -log(1 - R nu / kappa) / R on: F, which is convex, has its
-minimum within d of the point.
-
-kappa is the share of H that rows left out leave, times exp(-M) where scores moved by M, or that of
-the ridge if it is more. Of single rows of a regression nu and M follow from the fit, by leverages.
-Of other folds they are of their own params, by a gradient. Where R nu >= kappa the fold is
-refitted, and the same is asked there, at last of its own Hessian. The chapter "What the
-approximation guarantees" has the proof, and what rounding adds.
+Lengths are |v| = sqrt(v' H v), H of the full fit. Where a fold's gradient has length nu, F'' is at
+least kappa H and |F'''[u, v, v]| at most R |u| F''[v, v], the minimum is within -log(1 - R nu /
+kappa) / R if R nu < kappa. kappa is the share of H that rows left out leave, times exp(-M) where
+scores moved by M, or that of the ridge if it is more. Single rows of a regression are looked at by
+leverages, others by a gradient, and what that does not prove is refitted, at last with a Hessian of
+its own. The chapter "What the approximation guarantees" has the proof, and what rounding adds.
 
 Source: Bach (2010), Propositions 1 and 2.
 """
@@ -106,7 +101,7 @@ def _certified(result, complete, sharp):
     lengths, drifts = reach, 0.0
     if isinstance(problem, Regression) and folds.sizes.max() == 1 and not sharp:
         lengths, drifts = problem.single_rows(starts, folds)
-    kept, rate = problem.kept(folds), UP * problem.rate
+    kept, rate = problem.kept(folds), UP * problem.spreads.max()
     if not sharp:
         reach = rate * lengths / (kept * np.exp(-drifts))
         _look(problem, kept, centres, folds, reach)
@@ -124,10 +119,10 @@ def _certified(result, complete, sharp):
         exact(fit, folds.part(refitted))  # says why, where there is none
         why = [f"{folds.name(row)} (R nu = {reach[row]:.3g})" for row in left[:5]]
         raise NotCertified(f"{len(left)} refits have no finite bound: {', '.join(why)}")
-    radii = np.where(reach < 1.0, UP * -np.log1p(-reach) / rate, np.inf)
+    points, lost = problem.inward(centres)
+    radii = np.where(reach < 1.0, UP * (lost - np.log1p(-reach) / rate), np.inf)
     errors = radii + slack
-    ways = starts[refitted] - problem.inward(centres[refitted])[0]
-    errors[refitted] += problem.whole.length(ways)
+    errors[refitted] += problem.whole.length((starts - points)[refitted])
     radii = np.repeat(radii, folds.scored.sizes)
     ends = problem.losses(centres, radii * problem.spreads[folds.scored.sites], folds)
     ends += SIDES * gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds
@@ -139,23 +134,21 @@ def _certified(result, complete, sharp):
 def _look(problem, kept, params, folds, reach, derivatives=None):
     """Find the reach of folds of which nothing is proved, at params (n, D).
 
-    By the fit's Hessian, the ridge alone, or where these prove nothing by their own Hessian, of
-    these derivatives.
+    By the fit's Hessian, the ridge, or at last a Hessian of their own, of these derivatives.
     """
-    rate, least = UP * problem.rate, problem.whole.share(np.diag(problem.ridge), 0.0)
+    rate, whole = UP * problem.spreads.max(), problem.whole
+    least = whole.share(np.diag(problem.ridge), 0.0)
     rows = np.flatnonzero(~(reach < 1.0))
     for part in pieces(len(rows), 1 + AT_ONCE // len(problem.spreads)):
         some = rows[part]
         points, _ = problem.inward(params[some])
         gradients, noise, drifts = problem.gradients(points, folds[some])
-        lengths = rate * (problem.whole.dual(gradients) + noise)
+        lengths = rate * (whole.dual(gradients) + noise)
         reach[some] = lengths / np.maximum(kept[some] * np.exp(-drifts), least)
         for row, length, *at in zip(some, lengths, points, gradients, strict=True):
             if derivatives and reach[row] >= 1.0 and np.isfinite(length):
-                hessians = derivatives.fold_hessians(params[row, None], folds[[row]])
-                reach[row] = length / problem.whole.share(
-                    *problem.with_errors(hessians.matrices[0], *at)
-                )
+                hessian = derivatives.fold_hessians(params[row, None], folds[[row]]).matrices[0]
+                reach[row] = length / whole.share(*problem.with_errors(hessian, *at))
 
 
 def _problem(fit):

@@ -1,10 +1,9 @@
 """What is known of a fit: of logistic, multinomial and Poisson regressions, and of chain CRFs.
 
-Third derivatives of a regression along u, v, v are at most its second ones along v times how far u
-moves a score, or two scores of a row apart. log Z is the cumulant generating function of a
-sentence's features S: there that is the range of u'S over tag sequences, the largest differences of
-u among first tags, T - 1 times among transitions, and among last tags. So R, the rate, is how far a
-step of length 1 moves scores (apart), in any site.
+Third derivatives along u, v, v are at most second ones along v times how far u moves a score, or
+two scores of a row apart. As log Z generates the cumulants of a sentence's features S, it is the
+range of u'S over tag sequences there: the largest differences of u among first tags, T - 1 times
+among transitions, and among last tags. R is how far a step of length 1 moves scores, in any site.
 """
 
 import math
@@ -26,8 +25,7 @@ class Regression:
     def __init__(self, fit: Any):
         self.model = model = fit.model
         self.z = model.columns.standard
-        n, dim = self.z.shape
-        self.q = model.n_outputs
+        (n, dim), self.q = self.z.shape, model.n_outputs
         self.choices = model.family.name in ("logistic", "multinomial")
         self.ridge = model.standard_ridge(0.0)
         self.each = gamma(self.q + dim)  # relative error of a score
@@ -50,19 +48,14 @@ class Regression:
 
     @cached_property
     def spreads(self) -> np.ndarray:
-        """How far a standard error moves scores of each row (apart), (n,)."""
-        return UP * self.model.family.spreads(self.leverages)
-
-    @cached_property
-    def rate(self) -> float:
-        """R in standard errors."""
-        return self.spreads[self.model.observed].max()
+        """How far a standard error moves scores of each observed row (apart), (n,): R at most."""
+        return UP * self.model.family.spreads(self.leverages) * self.model.observed
 
     def inward(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(those of standard columns, how far these are off by rounding, in standard errors)."""
         columns = self.model.columns
-        sizes = np.abs(params).reshape(-1, self.z.shape[1]) @ np.abs(columns.matrix).T
-        return columns.inward(params), self.each * (sizes.reshape(params.shape) @ self.whole.sides)
+        sides = self.whole.sides.reshape(self.q, -1) @ np.abs(columns.matrix)
+        return columns.inward(params), 2.0 * self.each * (np.abs(params) @ sides.ravel())
 
     def _doubt(self, points):
         """How far scores at points (..., D) are off by rounding."""
@@ -127,8 +120,7 @@ class Regression:
         whole, point, sites = self.whole, self.point, folds.omitted.sites
         gradient = self._gradients(point.slope, self.at)
         step = whole.inverse @ gradient
-        ways = np.empty((len(sites), self.q))
-        far, left = np.empty((2, len(sites)))
+        ways, (far, left) = np.empty((len(sites), self.q)), np.empty((2, len(sites)))
         for rows in pieces(len(sites), 1 + HELD // len(self.at)):
             own = span(sites[rows])
             solved, met = solved_rows(whole.inverse, self.z[own, None])
@@ -149,9 +141,10 @@ class Regression:
         slips = self.q * norms(ways) + self._sizes(point.eta)[sites] * (1.0 + 2.0 * bent * far)
         ends = whole.units @ np.abs(gradient) + far + bent * slips
         left += 2.0 * (noise + whole.doubt * push + (tiny + whole.error) * ends)
-        drifts = UP * self.rate * (left + push)
+        rate = self.spreads.max()
+        drifts = UP * rate * (left + push)
         rest = np.expm1(drifts) - drifts + 1e-15 * drifts
-        return UP * (left + rest / self.rate), drifts
+        return UP * (left + rest / rate), drifts
 
     def losses(self, params: np.ndarray, moves: np.ndarray, folds: Folds) -> np.ndarray:
         """Ends (2, .) of the scored rows' losses, end to end, where scores move so far."""
@@ -186,13 +179,11 @@ class Chain:
         self.steepest = k + 6.0 + np.abs(model.tokens.offset).max()
         _, gradient = self.derivatives.value_and_gradient(self.at, np.ones(model.n_sites))
         self.whole = Metric(*self.with_errors(fit.hessian.matrix, self.at, gradient))
-        inverse = self.whole.inverse
-        variance = inverse.diagonal()
-        squares = variance[:, None] + variance - 2.0 * inverse
-        squares += 8.0 * gamma(len(inverse)) * variance.max()
+        variance = self.whole.inverse.diagonal()
+        squares = variance[:, None] + variance - 2.0 * self.whole.inverse
+        squares += 8.0 * gamma(len(squares)) * variance.max()
         widest = np.array([squares[np.ix_(block, block)].max() for block in self.blocks])
         self.spreads = self._range(UP * np.sqrt(widest / (1.0 - self.whole.doubt)))
-        self.rate = self.spreads.max()
 
     def inward(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(params as they are, 0: nothing is lost by that)."""

@@ -32,7 +32,7 @@ def norms(rows: np.ndarray) -> np.ndarray:
 
 
 def highest(matrix: np.ndarray, doubt: float = 0.0) -> float:
-    """Above 0 and the eigenvalues of all symmetric matrices within a distance `doubt` of one (D, D).
+    """Above 0 and the eigenvalues of all symmetric matrices within `doubt` of one (D, D).
 
     A Cholesky factor that exists proves that no eigenvalue is below what rounding may have added.
     Source: Rump (2006), Theorem 2.3.
