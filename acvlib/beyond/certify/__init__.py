@@ -94,7 +94,7 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
 
 @np.errstate(all="ignore")  # what is not finite proves nothing
 def _certified(result, complete, sharp):
-    fit, folds, centres = result.fit, result.folds, result.params.copy()
+    fit, folds, centres = result.fit, result.folds, result.params
     problem = _problem(fit)
     starts, slack = problem.inward(result.params)
     reach = np.full(len(folds), np.inf)  # R nu / kappa: a proof if it is less than 1
@@ -112,7 +112,9 @@ def _certified(result, complete, sharp):
     ):
         rows = np.flatnonzero(~(reach < 1.0))
         with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
-            centres[rows] = refit(rows).params if rows.size else np.nan
+            if rows.size:
+                centres = centres.copy()
+                centres[rows] = refit(rows).params
             _look(problem, kept, centres, folds, reach, fit.derivatives)
     left = np.flatnonzero(~(reach < 1.0))
     if complete and left.size:
@@ -122,7 +124,7 @@ def _certified(result, complete, sharp):
     points, lost = problem.inward(centres)
     radii = np.where(reach < 1.0, UP * (lost - np.log1p(-reach) / rate), np.inf)
     errors = radii + slack
-    errors[refitted] += problem.whole.length((starts - points)[refitted])
+    errors[refitted] += problem.whole.length(starts[refitted] - points[refitted])
     radii = np.repeat(radii, folds.scored.sizes)
     ends = problem.losses(centres, radii * problem.spreads[folds.scored.sites], folds)
     ends += SIDES * gamma(2 * ends.shape[1]) * np.abs(ends)  # so that means of bounds are bounds
@@ -137,8 +139,8 @@ def _look(problem, kept, params, folds, reach, derivatives=None):
     By the fit's Hessian, the ridge, or at last a Hessian of their own, of these derivatives.
     """
     rate, whole = UP * problem.spreads.max(), problem.whole
-    least = whole.share(np.diag(problem.ridge), 0.0)
     rows = np.flatnonzero(~(reach < 1.0))
+    least = whole.share(np.diag(problem.ridge), 0.0) if rows.size else 0.0
     for part in pieces(len(rows), 1 + AT_ONCE // len(problem.spreads)):
         some = rows[part]
         points, _ = problem.inward(params[some])

@@ -54,6 +54,8 @@ class Regression:
     def inward(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(those of standard columns, how far these are off by rounding, in standard errors)."""
         columns = self.model.columns
+        if columns.plain:
+            return params, np.zeros(len(params))
         sides = self.whole.sides.reshape(self.q, -1) @ np.abs(columns.matrix)
         return columns.inward(params), 2.0 * self.each * (np.abs(params) @ sides.ravel())
 
@@ -128,7 +130,7 @@ class Regression:
             steps = points[rows] - self.at
             along = np.einsum("nqd,nd->nq", steps.reshape(len(steps), self.q, -1), self.z[own])
             ways[rows] = np.einsum("nij,nj->ni", point.curvature[own], along) + point.slope.T[own]
-            far[rows] = np.abs(steps) @ whole.sides
+            far[rows] = UP * norms(steps) * norms(whole.sides)
             steps += step - np.einsum("nq,nqd->nd", ways[rows], solved)
             left[rows] = np.abs(steps) @ whole.sides
             if left[rows].max() > 1e-9:
