@@ -71,11 +71,10 @@ rng = np.random.default_rng(seed)
 #   mean and of $y$, from which it is subtracted; a gradient by the sum of these and by $\gamma$ of all terms, summed in blocks.
 #   Its length counts in $\nu$: an error $e$ has at most the length $\sum_i |e_i| \sqrt{(H^{-1})_{ii}}$.
 # - An entry of the Hessian is off by $\varepsilon \sqrt{H_{ii} H_{jj}}$ at most, by the inequality of Cauchy and Schwarz.
-# - No inverse is trusted. Of a symmetric $P \approx H^{-1}$ all row sums of $|I - HP|$ are bounded by some $q < 1$, with the
-#   rounding of the product itself and the error of $H$. The eigenvalues of $H^{1/2} P H^{1/2}$ are those of $HP$, so that
-#   $(1 - q) H^{-1} \preceq P \preceq (1 + q) H^{-1}$: squared lengths by $P$, of $R$ too, are divided by $1 - q$.
-# - That $F'' \succeq \kappa H$ is shown by a Cholesky factor of $F'' - \kappa H$ that exists although more is taken from its
-#   diagonal than rounding could have added {cite:p}`rump2006`.
+# - No inverse is trusted. Of a factor $W$, $W^\top W \approx H^{-1}$, the norm of $I - W H W^\top$ is bounded by some $q < 1$, with
+#   the rounding of the products and the error of $H$. So $(1 - q) H^{-1} \preceq W^\top W \preceq (1 + q) H^{-1}$: squared lengths, of
+#   $R$ too, are divided by $1 - q$. And $F'' \succeq \kappa H$ with $\kappa = (1 - \lambda) / (1 + q)$, $\lambda$ the largest
+#   eigenvalue of $I - W F'' W^\top$ or above it: that none is larger, up to rounding, the Cholesky factor of $\lambda I$ less it shows {cite:p}`rump2006`.
 # - The posteriors of a CRF are ratios of sums of positive terms, with a relative error of a few $\mu T (K + |\text{score}|)$ for
 #   each of $T$ tokens.
 # - Losses are bounded by their terms, not by their values, which may be what is left of two numbers a billion times as large.

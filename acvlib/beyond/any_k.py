@@ -23,23 +23,13 @@ from ..models import GLM
 from ..parallel import pieces
 from ..trials import FAILURES
 from .certify import PROVED, certify
-from .certify.regressions import Regression
-from .certify.verified import SIDES, UP, NotCertified, are_above, gamma, norms
+from .certify.problems import Regression
+from .certify.verified import SIDES, UP, NotCertified, gamma, highest, norms
 
 ROUNDS = 10  # maps of a region
 AT_ONCE = 2**17  # products of rows in memory together
 FIRST = 4  # dangerous rows by which sets are split, and twice as many where that is not enough
 FAMILIES = 4000  # of sets, at most
-
-
-def highest(matrix: np.ndarray) -> float:
-    """Above the largest eigenvalue of a symmetric matrix (D, D), and 0."""
-    if not np.isfinite(matrix).all():
-        return np.inf
-    dim = len(matrix)
-    slack = 8.0 * gamma(dim) * dim * (np.abs(matrix).sum() + 1e-150)
-    top = max(np.linalg.eigvalsh(matrix)[-1], 0.0) + 3.0 * slack
-    return UP * top if are_above(top * np.eye(dim) - matrix, slack) else np.inf
 
 
 class Terms:
@@ -92,8 +82,8 @@ class Conclusion:
         (n, dim), whole, columns = problem.z.shape, problem.whole, fit.model.columns
         self.tiny = 8.0 * gamma(n + 4 * dim)
         self.sizes, self.units = problem.bent, whole.units
-        self.b = np.linalg.cholesky(whole.inverse).T
-        self.off = whole.doubt + self.tiny * (whole.units @ whole.sides) ** 2
+        self.b = whole.white
+        self.off = whole.doubt
         self.u = problem.z @ self.b.T
         self.lengths = UP * (norms(self.u) + self.tiny * self.sizes)
         self.eta = problem.z @ problem.at

@@ -27,8 +27,8 @@ from ..methods.exact import exact
 from ..methods.ladder import newton_step
 from ..results import AFit
 from ..trials import FAILURES
-from .any_k import Conclusion, check_family, highest
-from .certify.verified import SIDES, UP, norms
+from .any_k import Conclusion, check_family
+from .certify.verified import SIDES, UP, highest, norms
 
 
 @declared

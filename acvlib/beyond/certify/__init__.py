@@ -1,16 +1,11 @@
 """What a result guarantees: bounds, not estimates, of how far its folds are from their refits.
 
-Lengths are |v| = sqrt(v' H v), H of the full fit. With a fold's gradient g at a point, nu^2 =
-g'H^-1 g, let F'' be at least kappa H there and |F'''[u, v, v]| at most R |u| F''[v, v]. Along a
-ray F'' falls by exp(-R t) at most, so that the slope is at least kappa (1 - exp(-R t)) / R - nu. If
-R nu < kappa it is positive from d = -log(1 - R nu / kappa) / R on: F, which is convex, has its
-minimum within d of the point.
-
-kappa is the share of H that rows left out leave, times exp(-M) where scores moved by M, or that of
-the ridge if it is more. Of single rows of a regression nu and M follow from the fit, by leverages.
-Of other folds they are of their own params, by a gradient. Where R nu >= kappa the fold is
-refitted, and the same is asked there, at last of its own Hessian. The chapter "What the
-approximation guarantees" has the proof, and what rounding adds.
+Lengths are |v| = sqrt(v' H v), H of the full fit. Where a fold's gradient has length nu, F'' is at
+least kappa H and |F'''[u, v, v]| at most R |u| F''[v, v], the minimum is within -log(1 - R nu /
+kappa) / R if R nu < kappa. kappa is the share of H that rows left out leave, times exp(-M) where
+scores moved by M, or that of the ridge if it is more. Single rows of a regression are looked at by
+leverages, others by a gradient, and what that does not prove is refitted, at last with a Hessian of
+its own. The chapter "What the approximation guarantees" has the proof, and what rounding adds.
 
 Source: Bach (2010), Propositions 1 and 2.
 """
@@ -29,11 +24,11 @@ from ...models.glm.families import Multinomial
 from ...parallel import blas_for, pieces
 from ...results import TOLERANCE, AResult, CVResult
 from ...trials import FAILURES
-from .chains import Chain
-from .regressions import Regression
+from .problems import Chain, Regression
 from .verified import SIDES, UP, NotCertified, gamma
 
 MOVES = 10  # from a fold's own params to its refit
+AT_ONCE = 2**17  # sites of folds that are looked at together
 PROVED = [FAMILIES[name] for name in ("logistic", "poisson", "poisson rate")]
 
 
@@ -99,27 +94,31 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
 
 @np.errstate(all="ignore")  # what is not finite proves nothing
 def _certified(result, complete, sharp):
-    problem, folds = _problem(result.fit), result.folds
-    centres = result.params
-    starts, slack = problem.inward(centres)
+    fit, folds, centres = result.fit, result.folds, result.params
+    problem = _problem(fit)
+    starts, slack = problem.inward(result.params)
     reach = np.full(len(folds), np.inf)  # R nu / kappa: a proof if it is less than 1
     lengths, drifts = reach, 0.0
     if isinstance(problem, Regression) and folds.sizes.max() == 1 and not sharp:
         lengths, drifts = problem.single_rows(starts, folds)
-    kept = problem.kept(folds)
-    rate = UP * problem.rate
+    kept, rate = problem.kept(folds), UP * problem.spreads.max()
     if not sharp:
         reach = rate * lengths / (kept * np.exp(-drifts))
-        _look(problem, kept, centres, folds, reach, own=False)
+        _look(problem, kept, centres, folds, reach)
     refitted = ~(reach < 1.0)
-    for there in (True, False):
-        if (rows := np.flatnonzero(~(reach < 1.0))).size:
-            centres = centres.copy()
-            centres[rows] = _refits(result, rows, there)
-            _look(problem, kept, centres, folds, reach, own=True)
+    for refit in (
+        lambda rows: refit_folds(fit, folds[rows], TOLERANCE, result.params[rows], MOVES),
+        lambda rows: exact(fit, folds[rows]),
+    ):
+        rows = np.flatnonzero(~(reach < 1.0))
+        with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
+            if rows.size:
+                centres = centres.copy()
+                centres[rows] = refit(rows).params
+            _look(problem, kept, centres, folds, reach, fit.derivatives)
     left = np.flatnonzero(~(reach < 1.0))
     if complete and left.size:
-        exact(result.fit, folds.part(refitted))  # says why, where there is none
+        exact(fit, folds.part(refitted))  # says why, where there is none
         why = [f"{folds.name(row)} (R nu = {reach[row]:.3g})" for row in left[:5]]
         raise NotCertified(f"{len(left)} refits have no finite bound: {', '.join(why)}")
     points, lost = problem.inward(centres)
@@ -134,34 +133,24 @@ def _certified(result, complete, sharp):
     return Certificate(result, np.fmin(UP * errors, np.inf), lower, upper, refitted)
 
 
-def _look(problem, kept, params, folds, reach, own):
+def _look(problem, kept, params, folds, reach, derivatives=None):
     """Find the reach of folds of which nothing is proved, at params (n, D).
 
-    By the fit's Hessian, the ridge alone, and where these prove nothing by their `own` Hessian.
+    By the fit's Hessian, the ridge, or at last a Hessian of their own, of these derivatives.
     """
-    open_ = np.flatnonzero(~(reach < 1.0))
-    rate = UP * problem.rate
-    for part in pieces(len(open_), problem.together):
-        rows = open_[part]
-        points, _ = problem.inward(params[rows])
-        gradients, noise, drifts = problem.gradients(points, folds[rows])
-        lengths = rate * (problem.whole.dual(gradients) + noise)
-        reach[rows] = lengths / np.maximum(kept[rows] * np.exp(-drifts), problem.whole.least)
-        for row, length, *at in zip(rows, lengths, points, gradients, strict=True):
-            if own and reach[row] >= 1.0 and np.isfinite(length):
-                hessians = problem.fit.derivatives.fold_hessians(params[row, None], folds[[row]])
-                own_hessian = problem.with_errors(hessians.matrices[0], *at)
-                reach[row] = length / problem.whole.share(*own_hessian)
-
-
-def _refits(result, rows, there):
-    """Params (n_folds, D) near refits, by some steps from the result's or anew; nan of none."""
-    fit, folds = result.fit, result.folds[rows]
-    with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
-        if there:
-            return refit_folds(fit, folds, TOLERANCE, result.params[rows], MOVES).params
-        return exact(fit, folds).params
-    return np.nan
+    rate, whole = UP * problem.spreads.max(), problem.whole
+    rows = np.flatnonzero(~(reach < 1.0))
+    least = whole.share(np.diag(problem.ridge), 0.0) if rows.size else 0.0
+    for part in pieces(len(rows), 1 + AT_ONCE // len(problem.spreads)):
+        some = rows[part]
+        points, _ = problem.inward(params[some])
+        gradients, noise, drifts = problem.gradients(points, folds[some])
+        lengths = rate * (whole.dual(gradients) + noise)
+        reach[some] = lengths / np.maximum(kept[some] * np.exp(-drifts), least)
+        for row, length, *at in zip(some, lengths, points, gradients, strict=True):
+            if derivatives and reach[row] >= 1.0 and np.isfinite(length):
+                hessian = derivatives.fold_hessians(params[row, None], folds[[row]]).matrices[0]
+                reach[row] = length / whole.share(*problem.with_errors(hessian, *at))
 
 
 def _problem(fit):

@@ -5,15 +5,15 @@ are right to a few units in the last place; underflow counts as nothing. Source:
 """
 
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 UNIT = 2.0**-53
 UP = 1.0 + 1e-13  # outweighs the rounding of a few operations on positive numbers
 LOOSEST = 0.1  # doubt of an inverse that is of no use
-SHARES = (0.9, 0.7, 0.4, 0.2, 0.1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-6)  # of a matrix
+LARGE = 0.2  # share of a matrix that is lost, from which on eigenvalues tell
 SIDES = np.array([[-1.0], [1.0]])  # of an interval
 
 
@@ -31,97 +31,80 @@ def norms(rows: np.ndarray) -> np.ndarray:
     return np.sqrt(np.einsum("...i,...i->...", rows, rows))
 
 
-def are_above(matrices: np.ndarray, doubts: Any) -> bool:
-    """Whether symmetric matrices (..., D, D) are all > E for symmetric |E| <= their doubts (...).
+def highest(matrix: np.ndarray, doubt: float = 0.0) -> float:
+    """Above 0 and the eigenvalues of all symmetric matrices within `doubt` of one (D, D).
 
-    Cholesky factors prove it that exist although more is taken from diagonals than rounding may
-    have added. Source: Rump (2006), Theorem 2.3.
+    A Cholesky factor that exists proves that no eigenvalue is below what rounding may have added.
+    Source: Rump (2006), Theorem 2.3.
     """
-    dim = matrices.shape[-1]
-    traces = np.abs(np.diagonal(matrices, axis1=-2, axis2=-1)).sum(axis=-1)
-    taken = UP * (doubts + gamma(dim) * traces)
-    try:
-        np.linalg.cholesky(matrices - taken[..., None, None] * np.eye(dim))
-    except np.linalg.LinAlgError:
-        return False
-    return bool(np.isfinite(matrices).all())
+    if not np.isfinite(matrix).all():
+        return np.inf
+    dim = len(matrix)
+    slack = 8.0 * gamma(dim) * dim * (np.abs(matrix).sum() + 1e-150)
+    above = max(np.linalg.eigvalsh(matrix)[-1], 0.0) + 2.0 * slack
+    with suppress(np.linalg.LinAlgError):
+        np.linalg.cholesky(above * np.eye(dim) - matrix)
+        return UP * (above + slack + doubt)
+    return np.inf
 
 
 class Metric:
-    """A matrix H > 0 with |H - matrix|_ij <= error sqrt(terms_i terms_j), and an inverse R.
+    """A matrix H > 0 (D, D) with |H - matrix|_ij <= error sqrt(terms_i terms_j), and some W.
 
-    doubt q bounds the row sums of |I - H R| once columns have length 1. R is symmetric: the
-    eigenvalues of H^1/2 R H^1/2 are within 1 -+ q.
+    doubt q bounds |I - W H W'|, so that H^-1 is between W'W / (1 + q) and W'W / (1 - q).
     """
 
-    def __init__(self, matrix: np.ndarray, terms: np.ndarray, error: float, ridge: Any = 0.0):
+    def __init__(self, matrix: np.ndarray, terms: Any, error: float):
         diagonal = np.diag(matrix)
+        longer = 1.0 + gamma(2 * len(matrix))  # than sums of D positive terms
         self.matrix = 0.5 * (matrix + matrix.T)
-        self.ridge = np.broadcast_to(ridge, diagonal.shape)
+        self.terms = np.maximum(terms, diagonal)
         self.error = error + 2.0 * UNIT
-        self.terms = np.sqrt(np.maximum(terms, diagonal))
-        longer = 1.0 + gamma(2 * len(matrix))  # than sums of D positive terms by these
-        self.sides = np.sqrt(diagonal) * longer
-        scale = 2.0 ** np.round(-np.log2(self.sides))
-        self.scales = scale[:, None] * scale
-        unit = self.matrix * self.scales
-        inverse = np.full_like(unit, np.nan)
-        with suppress(np.linalg.LinAlgError):
-            inverse = np.linalg.inv(unit)
-        inverse = 0.5 * (inverse + inverse.T)
-        sizes = self.terms * scale
-        doubts = gamma(len(unit)) * np.abs(unit).sum(axis=1) + self.error * sizes * sizes.sum()
-        doubts *= np.abs(inverse).sum(axis=0).max()
-        doubts += np.abs(np.eye(len(unit)) - unit @ inverse).sum(axis=1)
-        self.doubt = UP * float(doubts.max())
+        self.sides = np.sqrt(diagonal + self.error * self.terms) * longer
+        self.white = np.full_like(self.matrix, np.nan)
+        with suppress(ValueError):
+            root = np.linalg.cholesky(self.matrix)
+            self.white = solve_triangular(root, np.eye(len(root)), lower=True)
+        _, _, self.doubt = self._lost(self.matrix, self.terms, self.error)
         if not self.doubt < LOOSEST:  # nan, too
             raise NotCertified(f"the Hessian is too near to a singular one: {self.doubt:.1g}")
-        self.inverse = inverse * self.scales
-        self.units = np.sqrt(np.diag(self.inverse) / (1.0 - self.doubt)) * longer
+        self.inverse = self.white.T @ self.white
+        self.units = norms(self.white.T) * longer / np.sqrt(1.0 - self.doubt)
 
-    @cached_property
-    def least(self) -> float:
-        """The share of H that the ridge alone keeps."""
-        return self.share(np.diag(self.ridge))
+    def _lost(self, matrix, terms, error):
+        """(I - W matrix W', how far that is off, above the length of both)."""
+        image = self.white @ matrix @ self.white.T
+        left = np.eye(len(image)) - 0.5 * (image + image.T)
+        sizes = np.abs(self.white) @ np.sqrt(terms)
+        doubt = (gamma(2 * len(image)) + error) * (sizes @ sizes)
+        return left, doubt, 1.01 * float(norms(left.ravel()) + doubt)
 
     def dual(self, rows: np.ndarray) -> np.ndarray:
         """sqrt(v' H^-1 v) of rows v (n, D)."""
-        squares = np.maximum(np.einsum("ni,ni->n", rows @ self.inverse, rows), 0.0)
-        slack = gamma(2 * len(self.units)) * (np.abs(rows) @ self.units) ** 2
-        return UP * np.sqrt((squares + slack) / (1.0 - self.doubt))
+        slack = gamma(2 * len(self.units)) * (np.abs(rows) @ self.units)
+        return UP * (norms(rows @ self.white.T) / np.sqrt(1.0 - self.doubt) + slack)
 
     def length(self, rows: np.ndarray) -> np.ndarray:
         """sqrt(v' H v) of rows v (n, D)."""
         squares = np.maximum(np.einsum("ni,ni->n", rows @ self.matrix, rows), 0.0)
-        slack = (gamma(2 * len(self.units)) + self.error) * (np.abs(rows) @ self.terms) ** 2
-        return UP * np.sqrt(squares + slack)
+        slack = gamma(2 * len(self.units)) + self.error
+        return UP * np.sqrt(squares + slack * (np.abs(rows) @ np.sqrt(self.terms)) ** 2)
 
-    def share(self, matrix: np.ndarray, terms: Any = 0.0, error: float = 0.0) -> float:
-        """A share of H that another such matrix is above, not much less than the largest; or 0.
+    def share(self, matrix: np.ndarray, terms: Any = None, error: float = 0.0) -> float:
+        """A share of H that another such matrix is above, or 0.
 
         Of no terms: a matrix that is H less another one, which has no larger terms and errors.
         """
-        doubts = self.terms**2 + np.maximum(terms, np.diag(matrix))
-        doubt = (error + 3.0 * self.error + 8.0 * UNIT) * (self.scales.diagonal() @ doubts)
-        for share in SHARES:
-            if are_above((matrix - share * self.matrix) * self.scales, doubt):
-                return share
-        return 0.0
+        if terms is None:
+            terms, error = self.terms, 3.0 * self.error
+        left, doubt, lost = self._lost(matrix, np.maximum(terms, np.diag(matrix)), error)
+        lost = lost if lost < LARGE else highest(left, doubt)
+        return max(1.0 - lost, 0.0) / (UP + self.doubt)
 
 
 def choices_range(losses: np.ndarray, errors: np.ndarray, moves: np.ndarray) -> np.ndarray:
-    """Ends (2, n) of -log p, known up to errors, where scores move apart by so much."""
+    """Ends (2, n) of -log p, known up to errors > 0, where scores move apart by so much."""
     ends = np.maximum(losses + SIDES * errors, 0.0)
     odds = ends + np.log(-np.expm1(-ends))
-    odds += SIDES * (moves + 1e-14 * (1.0 + np.abs(np.maximum(odds, -1e3))))
+    odds += SIDES * (moves + 1e-14 * (1.0 + np.abs(odds)))
     return np.logaddexp(0.0, odds) * (1.0 + SIDES * (UP - 1.0)) + [[0.0], [1e-300]]
-
-
-def counts_range(eta: np.ndarray, y: np.ndarray, moves: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """Ends (2, n) of exp(eta) - y eta + rest where eta moves so far."""
-    ends = eta + SIDES * moves
-    places = np.array([np.clip(np.log(y), *ends), *ends])
-    terms = np.array([np.exp(places), -y * places, rest + 0.0 * places])
-    errors = 16.0 * UNIT * (1.0 + np.abs(terms).sum(axis=0)) * [[-1.0], [1.0], [1.0]]
-    least, *ends = terms.sum(axis=0) + errors
-    return np.array([least, np.maximum(*ends)])
