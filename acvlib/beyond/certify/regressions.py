@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ...folds import Folds
-from ...models.glm.hessians import HELD, Point, gram, leverages, own_scores, solved_rows, span
+from ...models.glm.hessians import HELD, Point, gram, leverages, own_scores, solved_rows
 from ...parallel import pieces
 from .verified import UNIT, UP, Metric, choices_range, counts_range, gamma, norms
 
@@ -137,7 +137,7 @@ class Regression:
         ways = np.empty((len(sites), self.q))
         far, left = np.empty((2, len(sites)))
         for rows in pieces(len(sites), 1 + HELD // len(self.at)):
-            own = span(sites[rows])
+            own = sites[rows]
             solved, found = solved_rows(whole.inverse, self.z[own, None])
             self.found[own] = found[:, 0, :, 0]
             steps = points[rows] - self.at

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...folds import Folds, weights
-from ...parallel import pieces
+from ...folds import Folds
 from ...trials import NoFiniteOptimum, separated
 
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
@@ -18,6 +17,7 @@ CONSTANT = 1e-13  # spread over level, below which a column is constant but for 
 EXTREME = 15.0  # certainty of responses up to which nothing is separated: no slope below 3e-7
 UNSURE = 5.0  # certainty of responses up to which their slopes still pull
 PULL = 1e-6  # least eigenvalue of such rows, a site
+TOGETHER = 64  # folds that are looked at together, before each is
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 
 
@@ -123,33 +123,27 @@ class Rank:
 def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
     """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) are at infinity.
 
-    Some responses are certain there, and a direction without a penalty separates those of the
-    sites that are left.
+    There some response is certain, and a direction without a penalty separates those of the sites
+    that are left. None does where rows whose slopes still pull, and have a sum of 0, span them all.
     """
-    standard = model.columns.inward(params)
-    for part in pieces(len(folds), 64):
-        sure = model.family.certainty(model.predictors(standard[part]), model.responses)
-        alike = model.observed & (sure <= UNSURE).all(axis=0)
-        alike[folds[part].omitted.sites] = False
-        doubtful = np.flatnonzero(sure.max(axis=1) > EXTREME)
-        for number in () if not doubtful.size or _span(model, alike) else doubtful:
-            kept = model.observed & (weights(model.n_sites, folds[part.start + number]) > 0.0)
-            rows = model.columns.standard[kept][:, model.columns.free], model.responses[..., kept]
-            is_sure = sure[number, kept].max() > EXTREME
-            is_sure = is_sure and not _span(model, kept & (sure[number] <= UNSURE))
-            number = part.start + number
-            if is_sure and separated(*model.family.gains(*rows)):
-                where = f"without {folds.name(number)} " if len(folds[number]) else ""
+    if len(folds) <= TOGETHER:
+        eta = model.predictors(model.columns.inward(params))
+        certainty = model.family.certainty(eta, model.responses)
+        kept = model.observed & (folds.indicator(model.n_sites).toarray() == 0.0)
+        free = model.columns.standard[:, model.columns.free]
+        pulling = free[(kept & (certainty <= UNSURE)).all(axis=0)]
+        if not certainty[kept].max() > EXTREME:
+            return
+        if len(pulling) and np.linalg.eigvalsh(pulling.T @ pulling)[0] > PULL * model.n_sites:
+            return
+        if len(folds) == 1:
+            if separated(*model.family.gains(free[kept[0]], model.responses[..., kept[0]])):
+                where = f"without {folds.name(0)} " if len(folds[0]) else ""
                 raise NoFiniteOptimum(
                     f"{where}the {model.family.name} likelihood has no finite maximum: a linear "
                     "combination of the columns separates the responses. Pass penalty > 0"
                 )
-
-
-def _span(model, rows):
-    """Whether rows whose slopes pull span the columns without a penalty.
-
-    No direction that separates them is then left where these slopes have a sum of 0.
-    """
-    z = model.columns.standard[rows][:, model.columns.free]
-    return len(z) > 0 and np.linalg.eigvalsh(z.T @ z)[0] > PULL * model.n_sites
+            return
+    middle = len(folds) // 2
+    for half in (slice(0, middle), slice(middle, len(folds))):
+        check_finite(model, params[half], folds.part(half))

@@ -17,14 +17,12 @@ import numpy as np
 
 from ...folds import Folds
 from ...parallel import in_blas_threads, one_blas_thread, pieces
-from ...solvers.inverse import CONDITIONED, DenseHessian, FoldSolver, invert
+from ...solvers.inverse import DenseHessian, FoldSolver, invert
 
 ROWS = 1024  # rows that are handled alone
-AT_ONCE = 2**20  # coefficients that a thread has in memory
-TILE = 256  # rows whose leverages are computed together
+HELD = 2**17  # numbers that a thread has in memory for a tile of rows or folds
 WELL = 1e-4  # share of H's least eigenvalue from which on a row's leverage says enough
 DIGITS = 1e-10  # share of an eigenvalue that a fold must leave: 1e-6 of what it says is then right
-HELD = 2**17  # numbers that a thread has in memory for a tile of folds
 SINGULAR = (
     "the Hessian is singular, to rounding: columns of X are all but collinear, or in units too far "
     "apart. Drop one, scale them, or take a larger penalty"
@@ -102,16 +100,12 @@ class Downdates(FoldSolver):
     @property
     def sharp(self) -> bool:
         """Whether no digits are lost, as what folds take is far from all of H."""
-        single = self.sites.shape[1] == 1
-        if single and self.base.share > WELL:
+        if self.sites.shape[1] == 1 and self.base.share > WELL:
             return True
         of_rows = leverages(self.inverse, self.point.model.columns.standard)
-        taken = self.point.curvature @ of_rows
-        if single:
-            left = 1.0 - np.linalg.eigvals(taken).real.max()
-            return self.base.share * left > DIGITS
-        shares = self.folds.indicator(len(taken)) @ np.einsum("nii->n", taken)
-        return self.base.conditioned and shares.max() < 1.0 - CONDITIONED
+        taken = np.linalg.eigvals(self.point.curvature @ of_rows).real.max(axis=1)
+        most = (self.folds.indicator(len(taken)) @ taken).max()
+        return self.base.share * (1.0 - most) > DIGITS
 
     def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold."""
@@ -127,32 +121,31 @@ class Downdates(FoldSolver):
 
     def _solved(self, vectors, rows, share):
         """M(w_o)^-1 (v - share X_o' r_o) of vectors v, one a fold or one for all."""
-        sites = self.sites[rows]
-        present = self.present[rows]
-        q, z = len(self.point.slope), self.point.model.columns.standard
-        size = sites.shape[1] * q
-        out = np.empty((len(sites), len(self.inverse)))
+        point = self.point
+        numbers = np.arange(len(self.sites))[rows]
+        size = self.sites.shape[1] * len(point.slope)
+        out = np.empty((len(numbers), len(self.inverse)))
 
         def of_tile(tile: slice):
-            own = span(sites[tile].ravel())
-            there = present[tile, :, None]
-            x = z[own].reshape(*sites[tile].shape, -1)
-            curvature = self.point.curvature[own].reshape(*there.shape[:2], q, q) * there[..., None]
-            slopes = self.point.slope.T[own].reshape(*there.shape[:2], q) * (share * there)
+            sites = self.sites[numbers[tile]]
+            there = self.present[numbers[tile], :, None]
+            x = point.model.columns.standard[sites]
+            curvature = point.curvature[sites] * there[..., None]
             u = (vectors if len(vectors) == 1 else vectors[tile]) @ self.inverse
             solved, leverage = solved_rows(self.inverse, x)
-            along = np.einsum("fmd,fqd->fmq", x, u.reshape(len(u), q, -1))
-            ways = slopes - np.einsum("fmij,fmj->fmi", curvature, along)
+            along = np.einsum("fmd,fqd->fmq", x, u.reshape(len(u), len(point.slope), -1))
+            ways = point.slope.T[sites] * (share * there)
+            ways -= np.einsum("fmij,fmj->fmi", curvature, along)
             bent = np.einsum("fmij,fmjnk->fmink", curvature, leverage)
             left = np.eye(size) - bent.reshape(-1, size, size)
             if size == 1 and left.min() < DIGITS:
-                number = np.arange(len(self.sites))[rows][tile][left.argmin()]
-                raise np.linalg.LinAlgError(LOST.format(self.folds.name(number)))
+                name = self.folds.name(numbers[tile][left.argmin()])
+                raise np.linalg.LinAlgError(LOST.format(name))
             ways = ways.reshape(-1, size, 1)
             ways = ways / left if size == 1 else np.linalg.solve(left, ways)
             np.subtract(u, np.einsum("fri,frb->fb", ways, solved), out=out[tile])
 
-        in_blas_threads(of_tile, pieces(len(sites), max(1, HELD // (size * len(self.inverse)))))
+        in_blas_threads(of_tile, pieces(len(out), max(1, HELD // (size * len(self.inverse)))))
         return out
 
 
@@ -172,7 +165,8 @@ def leverages(inverse: np.ndarray, z: np.ndarray) -> np.ndarray:
     def of_rows(rows: slice):
         return solved_rows(inverse, z[rows, None])[1][:, 0, :, 0]
 
-    return np.concatenate(in_blas_threads(of_rows, pieces(len(z), TILE)))
+    tiles = pieces(len(z), max(1, HELD // len(inverse)))
+    return np.concatenate(in_blas_threads(of_rows, tiles))
 
 
 def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
@@ -181,21 +175,18 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     dim = z.shape[1]
 
     def of_rows(rows: slice):
-        total = np.empty((q, dim, q, dim))
+        total = np.zeros((q, dim, q, dim))
         for i in range(q):
             root = z[rows] * np.sqrt(np.maximum(curvature[rows, i, i, None], 0.0))
             total[i, :, i] = root.T @ root
             for j in range(i):
-                total[i, :, j] = 0.0  # of targets, which are apart
-                if curvature[rows, i, j].any():
+                if curvature[rows, i, j].any():  # none of targets, which are apart
                     total[i, :, j] = (z[rows] * curvature[rows, i, j, None]).T @ z[rows]
-                total[j, :, i] = total[i, :, j]
+                    total[j, :, i] = total[i, :, j]
         return total.reshape(q * dim, q * dim)
 
-    size = max(ROWS, -(-len(z) // 16))
-    if len(z) <= size:  # in less time than asking for threads takes
-        return of_rows(slice(None))
-    return np.sum(in_blas_threads(of_rows, pieces(len(z), size)), axis=0)
+    tiles = pieces(len(z), max(ROWS, -(-len(z) // 16)))
+    return sum(in_blas_threads(of_rows, tiles), np.zeros((q * dim, q * dim)))
 
 
 def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -204,15 +195,8 @@ def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndar
     fold = np.repeat(np.arange(len(sizes)), sizes)
 
     def of_rows(rows: slice):
-        z = model.columns.standard[span(sites[rows])]
-        return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
+        z = model.columns.standard[sites[rows]]
+        return np.einsum("nqd,nd->nq", theta[fold[rows]], z)
 
-    tiles = pieces(len(sites), max(16, AT_ONCE // model.n_params))
+    tiles = pieces(len(sites), max(16, HELD // model.n_params))
     return np.concatenate(in_blas_threads(of_rows, tiles)).T
-
-
-def span(rows: np.ndarray) -> np.ndarray | slice:
-    """The rows as a slice, which copies nothing, where they follow one another."""
-    if len(rows) and (np.diff(rows) == 1).all():
-        return slice(rows[0], rows[0] + len(rows))
-    return rows
