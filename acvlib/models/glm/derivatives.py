@@ -39,11 +39,10 @@ class GLMDerivatives(Derivatives):
         """(F, (w s slope) (x) z + ridge theta)."""
         model = self.model
         point = self._at(params)
-        each = model.balanced_weights(weights)
         losses = model.sample_weight * model.family.losses(point.eta, model.responses)
-        pulls = model.ridge(weights @ model.sample_weight) * params
-        gradient = model.columns.gradient(point.gradient(each))
-        return float(each @ losses + 0.5 * pulls @ params), gradient + pulls
+        value = model.balanced_weights(weights) @ losses
+        value += 0.5 * model.ridge(weights @ model.sample_weight) @ params**2
+        return float(value), model.columns.gradient(point.gradient(weights))
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """sum_n w_n s_n C_n (x) z_n z_n' + diag(ridge)."""
@@ -73,8 +72,8 @@ class GLMDerivatives(Derivatives):
         if values or len(folds) == 1 or model.balanced:
             return super().fold_gradients(params, folds, values)
         if params.ndim == 1:  # F is linear in the weights
-            _, whole = self.value_and_gradient(params, np.ones(self.n_sites))
-            return None, whole + self.cross(params, folds)
+            whole = self._at(params).gradient(np.ones(self.n_sites))
+            return None, model.columns.gradient(whole) + self.cross(params, folds)
         known = model.family.slope, model.responses, model.sample_weight
         return None, self._kept_sums(*known, params, folds)
 

@@ -57,9 +57,12 @@ class Point:
         return curvature * model.sample_weight[:, None, None]
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
-        """That of the losses, in standard params (D,)."""
+        """dF at site weights (n,), in standard params (D,)."""
+        model = self.model
+        slopes = self.slope * model.balanced_weights(weights)
         with one_blas_thread.inside():
-            return ((self.slope * weights) @ self.model.columns.standard).ravel()
+            sums = (slopes @ model.columns.standard).ravel()
+        return sums + model.standard_ridge(weights @ model.sample_weight) * self.standard
 
     def hessian(self, weights: np.ndarray) -> DenseHessian:
         """H at site weights (n,)."""
@@ -82,10 +85,8 @@ class Downdates(FoldSolver):
         model = point.model
         self.point = point
         self.folds = folds
-        kept = model.sample_weight.sum() - model.sample_weight[folds[0]].sum()
-        ridge = model.standard_ridge(kept)
-        self.rest = point.gradient(np.ones(model.n_sites)) + ridge * point.standard
-        change = ridge - model.standard_ridge(model.sample_weight.sum())
+        change = -model.sample_weight[folds[0]].sum() * model.standard_pull
+        self.rest = point.gradient(np.ones(model.n_sites)) + change * point.standard
         self.base = DenseHessian(point.whole.damped(damping).matrix + np.diag(change))
         self.inverse = invert(self.base.matrix)
         self.present = np.arange(folds.sizes.max()) < folds.sizes[:, None]
@@ -185,8 +186,10 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
                     total[j, :, i] = total[i, :, j]
         return total.reshape(q * dim, q * dim)
 
+    if len(z) <= ROWS:  # in less time than asking for threads takes
+        return of_rows(slice(None))
     tiles = pieces(len(z), max(ROWS, -(-len(z) // 16)))
-    return sum(in_blas_threads(of_rows, tiles), np.zeros((q * dim, q * dim)))
+    return np.sum(in_blas_threads(of_rows, tiles), axis=0)
 
 
 def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
