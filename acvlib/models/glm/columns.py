@@ -5,6 +5,7 @@
 And where there is no finite optimum: columns that are collinear, or separate the responses.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,42 +49,34 @@ class Columns:
         self.free = np.append(ones[0] > 0.0, ridge == 0.0)
         self.scale = np.append(ones[0], scale)
         self.matrix = np.diag(self.scale)  # A
-        self.inverse = np.diag(1.0 / self.scale)
+        inverse = np.diag(1.0 / self.scale)
         if intercept:
             self.matrix[0, 1:] = level
-            self.inverse[0, 1:] = -level / scale
+            inverse[0, 1:] = -level / scale
+        self.inward = self._by(self.matrix.T)  # of params of x: A params, those of z
+        self.outward = self._by(inverse.T)  # and back
+        self.gradient = self._by(self.matrix)  # of derivatives by params of z: those by x's
+        self.standard_gradient = self._by(inverse)  # and back
 
     def basis(self, n_outputs: int) -> np.ndarray | None:
         """A of several predictors (D, D); None in place of I."""
         return None if self.plain else np.kron(np.eye(n_outputs), self.matrix)
 
-    def inward(self, params: np.ndarray) -> np.ndarray:
-        """A params: those of z."""
-        return self._times(params, self.matrix.T)
+    def _by(self, matrix):
+        return partial(_times, None if self.plain else matrix)
 
-    def outward(self, params: np.ndarray) -> np.ndarray:
-        """A^-1 params: those of x."""
-        return self._times(params, self.inverse.T)
 
-    def gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """A' slopes: derivatives in the params of x, of those in the params of z."""
-        return self._times(slopes, self.matrix)
-
-    def standard_gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """A'^-1 slopes: derivatives in the params of z, of those in the params of x."""
-        return self._times(slopes, self.inverse)
-
-    def _times(self, rows, matrix):
-        if self.plain:
-            return rows
-        return (rows.reshape(*rows.shape[:-1], -1, len(matrix)) @ matrix).reshape(rows.shape)
+def _times(matrix, rows):
+    """Each predictor's rows times a matrix (D', D'), or I."""
+    if matrix is None:
+        return rows
+    return (rows.reshape(*rows.shape[:-1], -1, len(matrix)) @ matrix).reshape(rows.shape)
 
 
 class Rank:
-    """The free columns of a design, scaled to length 1: none may depend on the others.
+    """The columns of a design that no ridge identifies, scaled to length 1.
 
-    The ridge identifies what the others say. Raises ValueError where they are collinear, naming the
-    most nearly dependent one.
+    Raises ValueError where they are collinear, naming the most nearly dependent one.
     """
 
     def __init__(self, design: np.ndarray, free: np.ndarray):
@@ -110,14 +103,11 @@ class Rank:
         taken = folds.indicator(len(design)) @ squares  # bounds what the least eigenvalue loses
         for number in np.flatnonzero(taken > 0.99 * self.least):
             rows = design[folds[number]] / self.lengths
-            left = self.products - rows.T @ rows
-            try:
-                np.linalg.cholesky(left - self.limit * np.eye(len(left)))
-            except np.linalg.LinAlgError:
+            if np.linalg.eigvalsh(self.products - rows.T @ rows)[0] <= self.limit:
                 raise np.linalg.LinAlgError(
                     f"the Hessian is singular without {folds.name(number)}, which alone identifies "
                     "some parameter: leave it in, or pass penalty > 0"
-                ) from None
+                )
 
 
 def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
@@ -129,11 +119,11 @@ def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
     if len(folds) <= TOGETHER:
         eta = model.predictors(model.columns.inward(params))
         certainty = model.family.certainty(eta, model.responses)
+        if not certainty.max() > EXTREME:
+            return
         kept = model.observed & (folds.indicator(model.n_sites).toarray() == 0.0)
         free = model.columns.standard[:, model.columns.free]
         pulling = free[(kept & (certainty <= UNSURE)).all(axis=0)]
-        if not certainty[kept].max() > EXTREME:
-            return
         if len(pulling) and np.linalg.eigvalsh(pulling.T @ pulling)[0] > PULL * model.n_sites:
             return
         if len(folds) == 1:

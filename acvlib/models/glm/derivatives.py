@@ -224,14 +224,13 @@ class GLMDerivatives(Derivatives):
         traces, of_rows = self.traces(fit)
         spreads = model.family.spreads(of_rows) * model.observed  # of scores, a standard error
         sites = folds.omitted.sites
-        second, first = np.sort(spreads)[-2:]
-        rates = np.where(spreads[sites] < first, first, second)
+        rate = spreads.max()
         share = np.sqrt(np.maximum(1.0 - traces[sites], 0.0))
         steps = fit.standard_errors_between(ends, fit.params)
         slopes = self._fold_sums(ends, Folds(folds.scored), np.ones(self.n_sites))
         lengths = np.sqrt(np.einsum("nd,nd->n", slopes, fit.hessian.solve(slopes.T).T))
         with np.errstate(all="ignore"):  # far out the bounds are infinite
-            reach = np.minimum(rates * steps / share, 1.0)
+            reach = np.minimum(rate * steps / share, 1.0)
             radius = (-np.log1p(-reach) / np.maximum(reach, 1e-9) - 1.0) * steps / share
-            change = (lengths + 0.5 * radius) * radius * np.exp(first * radius)
+            change = (lengths + 0.5 * radius) * radius * np.exp(rate * radius)
         return ends, radius, change

@@ -228,8 +228,7 @@ class Multinomial(_OfScores):
         shares = self.means(eta)
         along = shares @ self.contrasts
         products = self.contrasts[:, :, None] * self.contrasts[:, None, :]
-        squares = np.tensordot(shares, products, axes=1)
-        return squares - along[:, :, None] * along[:, None, :]
+        return np.tensordot(shares, products, axes=1) - along[:, :, None] * along[:, None, :]
 
     def means(self, eta: np.ndarray) -> np.ndarray:
         """p(k | eta), (n, K)."""

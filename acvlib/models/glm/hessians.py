@@ -81,10 +81,13 @@ class Point:
 class Downdates(FoldSolver):
     """Those of folds of few rows, all of one weight where a penalty goes with it."""
 
+    indefinite: Any = None  # (n_folds,) False: every loss is convex
+
     def __init__(self, point: Point, folds: Folds, damping: float):
         model = point.model
         self.point = point
         self.folds = folds
+        self.indefinite = np.zeros(len(folds), bool)
         change = -model.sample_weight[folds[0]].sum() * model.standard_pull
         self.rest = point.gradient(np.ones(model.n_sites)) + change * point.standard
         self.base = DenseHessian(point.whole.damped(damping).matrix + np.diag(change))
@@ -94,25 +97,22 @@ class Downdates(FoldSolver):
         self.sites[self.present] = folds.omitted.sites
 
     @property
-    def indefinite(self) -> np.ndarray:
-        """(n_folds,) False: every loss is convex."""
-        return np.zeros(len(self.sites), bool)
-
-    @property
     def sharp(self) -> bool:
         """Whether no digits are lost, as what folds take is far from all of H."""
-        if self.sites.shape[1] == 1 and self.base.share > WELL:
+        single = self.sites.shape[1] == 1
+        if single and self.base.share > WELL:
             return True
-        of_rows = leverages(self.inverse, self.point.model.columns.standard)
-        taken = np.linalg.eigvals(self.point.curvature @ of_rows).real.max(axis=1)
-        most = (self.folds.indicator(len(taken)) @ taken).max()
-        return self.base.share * (1.0 - most) > DIGITS
+        taken = self.point.curvature @ leverages(self.inverse, self.point.model.columns.standard)
+        most = np.einsum("nii->n", taken)  # what a row takes of any direction, at most
+        if single:
+            most = np.linalg.eigvals(taken).real.max(axis=1)
+        most = self.folds.indicator(len(most)) @ most
+        return self.base.share * (1.0 - most.max()) > DIGITS
 
     def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold."""
         columns = self.point.model.columns
-        solved = self._solved(columns.standard_gradient(vectors), rows, 0.0)
-        return columns.outward(solved)
+        return columns.outward(self._solved(columns.standard_gradient(vectors), rows, 0.0))
 
     def newton_ends(self, derivatives: Any, params: np.ndarray, folds: Folds) -> np.ndarray:
         """Newton steps from the point, whose gradients are known: in half the time."""
@@ -130,7 +130,7 @@ class Downdates(FoldSolver):
         def of_tile(tile: slice):
             sites = self.sites[numbers[tile]]
             there = self.present[numbers[tile], :, None]
-            x = point.model.columns.standard[sites]
+            x = point.model.columns.standard.take(sites, axis=0)
             curvature = point.curvature[sites] * there[..., None]
             u = (vectors if len(vectors) == 1 else vectors[tile]) @ self.inverse
             solved, leverage = solved_rows(self.inverse, x)
@@ -198,8 +198,14 @@ def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndar
     fold = np.repeat(np.arange(len(sizes)), sizes)
 
     def of_rows(rows: slice):
-        z = model.columns.standard[sites[rows]]
-        return np.einsum("nqd,nd->nq", theta[fold[rows]], z)
+        z = model.columns.standard[span(sites[rows])]
+        return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
 
     tiles = pieces(len(sites), max(16, HELD // model.n_params))
     return np.concatenate(in_blas_threads(of_rows, tiles)).T
+
+
+def span(rows: np.ndarray) -> np.ndarray | slice:
+    """The rows as a slice, which copies nothing, where they follow one another."""
+    follow = len(rows) > 0 and bool((np.diff(rows) == 1).all())
+    return slice(rows[0], rows[0] + len(rows)) if follow else rows
