@@ -12,7 +12,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from ...folds import Folds
-from ...models.glm.hessians import HELD, Point, gram, leverages, own_scores, solved_rows
+from ...models.glm.derivatives import own_scores
+from ...models.glm.hessians import HELD, Point, gram, leverages, solved_rows
 from ...parallel import pieces
 from .verified import UNIT, UP, Metric, choices_range, counts_range, gamma, norms
 

@@ -6,6 +6,7 @@ that come and go are those of x.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ...folds import Folds
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import DenseFolds, FoldSolver, Solvable
-from .hessians import DIGITS, LOST, SINGULAR, Downdates, Point, gram, leverages, own_scores
+from .hessians import DIGITS, HELD, LOST, SINGULAR, Downdates, Point, gram, leverages
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
 SITES = 512
@@ -224,13 +225,33 @@ class GLMDerivatives(Derivatives):
         traces, of_rows = self.traces(fit)
         spreads = model.family.spreads(of_rows) * model.observed  # of scores, a standard error
         sites = folds.omitted.sites
-        rate = spreads.max()
+        second, first = np.sort(spreads)[-2:]
+        rates = np.where(spreads[sites] < first, first, second)
         share = np.sqrt(np.maximum(1.0 - traces[sites], 0.0))
         steps = fit.standard_errors_between(ends, fit.params)
         slopes = self._fold_sums(ends, Folds(folds.scored), np.ones(self.n_sites))
         lengths = np.sqrt(np.einsum("nd,nd->n", slopes, fit.hessian.solve(slopes.T).T))
         with np.errstate(all="ignore"):  # far out the bounds are infinite
-            reach = np.minimum(rate * steps / share, 1.0)
+            reach = np.minimum(rates * steps / share, 1.0)
             radius = (-np.log1p(-reach) / np.maximum(reach, 1e-9) - 1.0) * steps / share
-            change = (lengths + 0.5 * radius) * radius * np.exp(rate * radius)
+            change = (lengths + 0.5 * radius) * radius * np.exp(first * radius)
         return ends, radius, change
+
+
+def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """eta (q, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
+    theta = model.columns.inward(params).reshape(len(params), model.n_outputs, -1)
+    fold = np.repeat(np.arange(len(sizes)), sizes)
+
+    def of_rows(rows: slice):
+        z = model.columns.standard[span(sites[rows])]
+        return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
+
+    tiles = pieces(len(sites), max(16, HELD // model.n_params))
+    return np.concatenate(in_blas_threads(of_rows, tiles)).T
+
+
+def span(rows: np.ndarray) -> np.ndarray | slice:
+    """The rows as a slice, which copies nothing, where they follow one another."""
+    follow = len(rows) > 0 and bool((np.diff(rows) == 1).all())
+    return slice(rows[0], rows[0] + len(rows)) if follow else rows

@@ -103,11 +103,9 @@ class Downdates(FoldSolver):
         if single and self.base.share > WELL:
             return True
         taken = self.point.curvature @ leverages(self.inverse, self.point.model.columns.standard)
-        most = np.einsum("nii->n", taken)  # what a row takes of any direction, at most
-        if single:
-            most = np.linalg.eigvals(taken).real.max(axis=1)
-        most = self.folds.indicator(len(most)) @ most
-        return self.base.share * (1.0 - most.max()) > DIGITS
+        most = np.linalg.eigvals(taken).real.max(axis=1) if single else np.einsum("nii->n", taken)
+        left = 1.0 - self.folds.indicator(len(most)) @ most
+        return self.base.share * left.min() > DIGITS
 
     def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold."""
@@ -190,22 +188,3 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
         return of_rows(slice(None))
     tiles = pieces(len(z), max(ROWS, -(-len(z) // 16)))
     return np.sum(in_blas_threads(of_rows, tiles), axis=0)
-
-
-def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """eta (q, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
-    theta = model.columns.inward(params).reshape(len(params), model.n_outputs, -1)
-    fold = np.repeat(np.arange(len(sizes)), sizes)
-
-    def of_rows(rows: slice):
-        z = model.columns.standard[span(sites[rows])]
-        return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
-
-    tiles = pieces(len(sites), max(16, HELD // model.n_params))
-    return np.concatenate(in_blas_threads(of_rows, tiles)).T
-
-
-def span(rows: np.ndarray) -> np.ndarray | slice:
-    """The rows as a slice, which copies nothing, where they follow one another."""
-    follow = len(rows) > 0 and bool((np.diff(rows) == 1).all())
-    return slice(rows[0], rows[0] + len(rows)) if follow else rows
