@@ -41,9 +41,10 @@ class GLMDerivatives(Derivatives):
         model = self.model
         point = self._at(params)
         losses = model.sample_weight * model.family.losses(point.eta, model.responses)
-        value = model.balanced_weights(weights) @ losses
-        value += 0.5 * model.ridge(weights @ model.sample_weight) @ params**2
-        return float(value), model.columns.gradient(point.gradient(weights))
+        each = model.balanced_weights(weights)
+        total = weights @ model.sample_weight
+        value = each @ losses + 0.5 * model.ridge(total) @ params**2
+        return float(value), model.columns.gradient(point.gradient(each, total))
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """sum_n w_n s_n C_n (x) z_n z_n' + diag(ridge)."""
@@ -73,7 +74,8 @@ class GLMDerivatives(Derivatives):
         if values or len(folds) == 1 or model.balanced:
             return super().fold_gradients(params, folds, values)
         if params.ndim == 1:  # F is linear in the weights
-            whole = self._at(params).gradient(np.ones(self.n_sites))
+            total = model.sample_weight.sum()
+            whole = self._at(params).gradient(np.ones(self.n_sites), total)
             return None, model.columns.gradient(whole) + self.cross(params, folds)
         known = model.family.slope, model.responses, model.sample_weight
         return None, self._kept_sums(*known, params, folds)

@@ -56,13 +56,11 @@ class Point:
         curvature = model.family.curvatures(self.eta, model.responses)
         return curvature * model.sample_weight[:, None, None]
 
-    def gradient(self, weights: np.ndarray) -> np.ndarray:
-        """dF at site weights (n,), in standard params (D,)."""
-        model = self.model
-        slopes = self.slope * model.balanced_weights(weights)
+    def gradient(self, weights: np.ndarray, total: float) -> np.ndarray:
+        """dF of losses with weights (n,) and the ridge of a total, in standard params (D,)."""
         with one_blas_thread.inside():
-            sums = (slopes @ model.columns.standard).ravel()
-        return sums + model.standard_ridge(weights @ model.sample_weight) * self.standard
+            sums = ((self.slope * weights) @ self.model.columns.standard).ravel()
+        return sums + self.model.standard_ridge(total) * self.standard
 
     def hessian(self, weights: np.ndarray) -> DenseHessian:
         """H at site weights (n,)."""
@@ -88,8 +86,9 @@ class Downdates(FoldSolver):
         self.point = point
         self.folds = folds
         self.indefinite = np.zeros(len(folds), bool)
-        change = -model.sample_weight[folds[0]].sum() * model.standard_pull
-        self.rest = point.gradient(np.ones(model.n_sites)) + change * point.standard
+        taken = model.sample_weight[folds[0]].sum()
+        self.rest = point.gradient(np.ones(model.n_sites), model.sample_weight.sum() - taken)
+        change = -taken * model.standard_pull
         self.base = DenseHessian(point.whole.damped(damping).matrix + np.diag(change))
         self.inverse = invert(self.base.matrix)
         self.present = np.arange(folds.sizes.max()) < folds.sizes[:, None]
