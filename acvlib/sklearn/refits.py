@@ -18,7 +18,7 @@ from ..checks import index_of, real_array, require, warn
 from ..fit import fit
 from ..folds import Folds, from_splitter, leave_one_out, pairs_of
 from ..methods import ladder
-from ..models.glm.hessians import own_scores
+from ..models.glm.derivatives import own_scores
 from ..parallel import blas_for
 from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum, UnconvergedFit

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from ...folds import Folds
-from ...models.glm.hessians import HELD, Point, gram, leverages, own_scores, solved_rows, span
+from ...models.glm.derivatives import own_scores
+from ...models.glm.hessians import HELD, Point, gram, leverages, solved_rows
 from ...parallel import pieces
 from .verified import SIDES, UNIT, UP, Metric, choices_range, gamma, norms
 
@@ -124,7 +125,7 @@ class Regression:
         step = whole.inverse @ gradient
         ways, (far, left) = np.empty((len(sites), self.q)), np.empty((2, len(sites)))
         for rows in pieces(len(sites), 1 + HELD // len(self.at)):
-            own = span(sites[rows])
+            own = sites[rows]
             solved, met = solved_rows(whole.inverse, self.z[own, None])
             self.met[own] = met[:, 0, :, 0]
             steps = points[rows] - self.at

@@ -164,7 +164,12 @@ class GLM(ModelDefaults):
 
     def standard_ridge(self, total: float) -> np.ndarray:
         """The same of standard params."""
-        return (self.ridge(total).reshape(self.n_outputs, -1) / self.columns.scale**2).ravel()
+        return self.ridge(total) / np.tile(self.columns.scale**2, self.n_outputs)
+
+    @property
+    def standard_pull(self) -> np.ndarray:
+        """What a unit of weight adds to it, (D,)."""
+        return self.standard_ridge(1.0) - self.standard_ridge(0.0)
 
     def balanced_weights(self, weights: Any) -> Any:
         """w b(w) of weights (n,); differentiable by autograd.

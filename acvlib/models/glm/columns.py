@@ -5,12 +5,12 @@
 And where there is no finite optimum: columns that are collinear, or separate the responses.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...folds import Folds, weights
-from ...parallel import pieces
+from ...folds import Folds
 from ...trials import NoFiniteOptimum, separated
 
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
@@ -18,6 +18,7 @@ CONSTANT = 1e-13  # spread over level, below which a column is constant but for 
 EXTREME = 15.0  # certainty of responses up to which nothing is separated: no slope below 3e-7
 UNSURE = 5.0  # certainty of responses up to which their slopes still pull
 PULL = 1e-6  # least eigenvalue of such rows, a site
+TOGETHER = 64  # folds that are looked at together, before each is
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 
 
@@ -48,42 +49,34 @@ class Columns:
         self.free = np.append(ones[0] > 0.0, ridge == 0.0)
         self.scale = np.append(ones[0], scale)
         self.matrix = np.diag(self.scale)  # A
-        self.inverse = np.diag(1.0 / self.scale)
+        inverse = np.diag(1.0 / self.scale)
         if intercept:
             self.matrix[0, 1:] = level
-            self.inverse[0, 1:] = -level / scale
+            inverse[0, 1:] = -level / scale
+        self.inward = self._by(self.matrix.T)  # of params of x: A params, those of z
+        self.outward = self._by(inverse.T)  # and back
+        self.gradient = self._by(self.matrix)  # of derivatives by params of z: those by x's
+        self.standard_gradient = self._by(inverse)  # and back
 
     def basis(self, n_outputs: int) -> np.ndarray | None:
         """A of several predictors (D, D); None in place of I."""
         return None if self.plain else np.kron(np.eye(n_outputs), self.matrix)
 
-    def inward(self, params: np.ndarray) -> np.ndarray:
-        """A params: those of z."""
-        return self._times(params, self.matrix.T)
+    def _by(self, matrix):
+        return partial(_times, None if self.plain else matrix)
 
-    def outward(self, params: np.ndarray) -> np.ndarray:
-        """A^-1 params: those of x."""
-        return self._times(params, self.inverse.T)
 
-    def gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """A' slopes: derivatives in the params of x, of those in the params of z."""
-        return self._times(slopes, self.matrix)
-
-    def standard_gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """A'^-1 slopes: derivatives in the params of z, of those in the params of x."""
-        return self._times(slopes, self.inverse)
-
-    def _times(self, rows, matrix):
-        if self.plain:
-            return rows
-        return (rows.reshape(*rows.shape[:-1], -1, len(matrix)) @ matrix).reshape(rows.shape)
+def _times(matrix, rows):
+    """Each predictor's rows times a matrix (D', D'), or I."""
+    if matrix is None:
+        return rows
+    return (rows.reshape(*rows.shape[:-1], -1, len(matrix)) @ matrix).reshape(rows.shape)
 
 
 class Rank:
-    """The free columns of a design, scaled to length 1: none may depend on the others.
+    """The columns of a design that no ridge identifies, scaled to length 1.
 
-    The ridge identifies what the others say. Raises ValueError where they are collinear, naming the
-    most nearly dependent one.
+    Raises ValueError where they are collinear, naming the most nearly dependent one.
     """
 
     def __init__(self, design: np.ndarray, free: np.ndarray):
@@ -110,46 +103,37 @@ class Rank:
         taken = folds.indicator(len(design)) @ squares  # bounds what the least eigenvalue loses
         for number in np.flatnonzero(taken > 0.99 * self.least):
             rows = design[folds[number]] / self.lengths
-            left = self.products - rows.T @ rows
-            try:
-                np.linalg.cholesky(left - self.limit * np.eye(len(left)))
-            except np.linalg.LinAlgError:
+            if np.linalg.eigvalsh(self.products - rows.T @ rows)[0] <= self.limit:
                 raise np.linalg.LinAlgError(
                     f"the Hessian is singular without {folds.name(number)}, which alone identifies "
                     "some parameter: leave it in, or pass penalty > 0"
-                ) from None
+                )
 
 
 def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:
     """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) are at infinity.
 
-    Some responses are certain there, and a direction without a penalty separates those of the
-    sites that are left.
+    There some response is certain, and a direction without a penalty separates those of the sites
+    that are left. None does where rows whose slopes still pull, and have a sum of 0, span them all.
     """
-    standard = model.columns.inward(params)
-    for part in pieces(len(folds), 64):
-        sure = model.family.certainty(model.predictors(standard[part]), model.responses)
-        alike = model.observed & (sure <= UNSURE).all(axis=0)
-        alike[folds[part].omitted.sites] = False
-        doubtful = np.flatnonzero(sure.max(axis=1) > EXTREME)
-        for number in () if not doubtful.size or _span(model, alike) else doubtful:
-            kept = model.observed & (weights(model.n_sites, folds[part.start + number]) > 0.0)
-            rows = model.columns.standard[kept][:, model.columns.free], model.responses[..., kept]
-            is_sure = sure[number, kept].max() > EXTREME
-            is_sure = is_sure and not _span(model, kept & (sure[number] <= UNSURE))
-            number = part.start + number
-            if is_sure and separated(*model.family.gains(*rows)):
-                where = f"without {folds.name(number)} " if len(folds[number]) else ""
+    if len(folds) <= TOGETHER:
+        eta = model.predictors(model.columns.inward(params))
+        certainty = model.family.certainty(eta, model.responses)
+        if not certainty.max() > EXTREME:
+            return
+        kept = model.observed & (folds.indicator(model.n_sites).toarray() == 0.0)
+        free = model.columns.standard[:, model.columns.free]
+        pulling = free[(kept & (certainty <= UNSURE)).all(axis=0)]
+        if len(pulling) and np.linalg.eigvalsh(pulling.T @ pulling)[0] > PULL * model.n_sites:
+            return
+        if len(folds) == 1:
+            if separated(*model.family.gains(free[kept[0]], model.responses[..., kept[0]])):
+                where = f"without {folds.name(0)} " if len(folds[0]) else ""
                 raise NoFiniteOptimum(
                     f"{where}the {model.family.name} likelihood has no finite maximum: a linear "
                     "combination of the columns separates the responses. Pass penalty > 0"
                 )
-
-
-def _span(model, rows):
-    """Whether rows whose slopes pull span the columns without a penalty.
-
-    No direction that separates them is then left where these slopes have a sum of 0.
-    """
-    z = model.columns.standard[rows][:, model.columns.free]
-    return len(z) > 0 and np.linalg.eigvalsh(z.T @ z)[0] > PULL * model.n_sites
+            return
+    middle = len(folds) // 2
+    for half in (slice(0, middle), slice(middle, len(folds))):
+        check_finite(model, params[half], folds.part(half))

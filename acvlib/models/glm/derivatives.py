@@ -6,6 +6,7 @@ that come and go are those of x.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ...folds import Folds
 from ...parallel import each_fold, in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import DenseFolds, FoldSolver, Solvable
-from .hessians import DIGITS, LOST, SINGULAR, Downdates, Point, gram, leverages, own_scores
+from .hessians import DIGITS, HELD, LOST, SINGULAR, Downdates, Point, gram, leverages
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
 SITES = 512
@@ -39,11 +40,11 @@ class GLMDerivatives(Derivatives):
         """(F, (w s slope) (x) z + ridge theta)."""
         model = self.model
         point = self._at(params)
-        each = model.balanced_weights(weights)
         losses = model.sample_weight * model.family.losses(point.eta, model.responses)
-        pulls = model.ridge(weights @ model.sample_weight) * params
-        gradient = model.columns.gradient(point.gradient(each))
-        return float(each @ losses + 0.5 * pulls @ params), gradient + pulls
+        each = model.balanced_weights(weights)
+        total = weights @ model.sample_weight
+        value = each @ losses + 0.5 * model.ridge(total) @ params**2
+        return float(value), model.columns.gradient(point.gradient(each, total))
 
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """sum_n w_n s_n C_n (x) z_n z_n' + diag(ridge)."""
@@ -54,13 +55,16 @@ class GLMDerivatives(Derivatives):
         """s (slope (x) z + pull theta) of each site, a column each."""
         if self.model.balanced:
             return super().cross_matrix(params, weights)
-        return self._omitted(params, Folds(np.arange(self.n_sites)[:, None])).T
+        return -self.cross(params, Folds(np.arange(self.n_sites)[:, None])).T
 
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """-sum_o of the sites' gradients."""
-        if self.model.balanced:
+        model = self.model
+        if model.balanced:
             return super().cross(params, folds)
-        return -self._omitted(params, folds)
+        omitted = folds.indicator(self.n_sites) @ model.sample_weight
+        sums = self._fold_sums(params, folds, model.sample_weight)
+        return omitted[:, None] * (-model.pull * params) - sums
 
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
@@ -69,13 +73,12 @@ class GLMDerivatives(Derivatives):
         model = self.model
         if values or len(folds) == 1 or model.balanced:
             return super().fold_gradients(params, folds, values)
-        slope, weights = model.family.slope, model.sample_weight
-        if params.ndim == 1:
-            whole = model.columns.gradient(self._at(params).gradient(np.ones(self.n_sites)))
-            sums = whole - self._fold_sums(params, folds, weights)
-        else:
-            sums = self._kept_sums(slope, model.responses, weights, params, folds, float)
-        return None, sums + self._ridges(folds) * params
+        if params.ndim == 1:  # F is linear in the weights
+            total = model.sample_weight.sum()
+            whole = self._at(params).gradient(np.ones(self.n_sites), total)
+            return None, model.columns.gradient(whole) + self.cross(params, folds)
+        known = model.family.slope, model.responses, model.sample_weight
+        return None, self._kept_sums(*known, params, folds)
 
     def chord_gradients(
         self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
@@ -92,48 +95,34 @@ class GLMDerivatives(Derivatives):
         if unknown or SINGLE * lengths.max() > accuracy:
             return super().chord_gradients(params, folds, centre, accuracy)
         mean = self.model.family.mean(point.eta[0]).astype(np.float32)
-        changed = self._kept_sums(change, mean, point.curvature[:, 0, 0], moves, folds, np.float32)
+        curvature = point.curvature[:, 0, 0].astype(np.float32)
         _, gradients = self.fold_gradients(centre, folds, False)
-        return gradients + changed + self._ridges(folds) * moves
+        return gradients + self._kept_sums(change, mean, curvature, moves, folds)
 
-    def _kept_sums(self, slope, known, weights, points, folds, dtype):
-        """sum weight slope(points x_n, known_n) (x) x_n over what each fold keeps, (n_folds, D).
+    def _kept_sums(self, slope, known, weights, points, folds):
+        """sum weight slope(points x_n, known_n) (x) x_n over what each fold keeps, + ridge points.
 
         What it omits may be so large there that no digit of a sum over all sites is right.
         """
-        z = self.model.columns.standard
-        theta = self.model.standard(points).reshape(len(points), -1, z.shape[1])
-        theta, z, weights = (each.astype(dtype, copy=False) for each in (theta, z, weights))
-
+        model = self.model
+        z = model.columns.standard.astype(weights.dtype, copy=False)
+        theta = model.standard(points).reshape(len(points), -1, z.shape[1]).astype(z.dtype)
         omitted = folds.indicator(self.n_sites)
 
         def of_points(few: slice):
             total = np.zeros(theta[few].shape)
-            gone = omitted[few].tocsc()
+            gone = omitted[few].tocsc().tocoo()  # in the order of sites
             for sites in pieces(self.n_sites, SITES):
-                eta = np.tensordot(theta[few], z[sites], axes=(-1, 1))
-                slopes = slope(eta, known[..., sites])
+                slopes = slope(np.tensordot(theta[few], z[sites], axes=(-1, 1)), known[..., sites])
                 slopes *= weights[sites]
-                ends = gone.indptr[sites.start : sites.stop + 1]
-                places = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-                slopes[gone.indices[ends[0] : ends[-1]], :, places] = 0.0
+                here = slice(*np.searchsorted(gone.col, [sites.start, sites.stop]))
+                slopes[gone.row[here], :, gone.col[here] - sites.start] = 0.0
                 total += np.tensordot(slopes, z[sites], axes=1)
             return total.reshape(len(total), -1)
 
         sums = in_blas_threads(of_points, pieces(len(points), FOLDS), "gradients")
-        return self.model.columns.gradient(np.concatenate(sums))
-
-    def _ridges(self, folds):
-        """The diagonals (n_folds, D) of the penalty's curvature in each fold."""
-        weights = self.model.sample_weight
-        return self.model.ridge((weights.sum() - folds.indicator(self.n_sites) @ weights)[:, None])
-
-    def _omitted(self, params, folds):
-        """What each fold takes from dF/dparams, (n_folds, D)."""
-        model = self.model
-        sums = self._fold_sums(params, folds, model.sample_weight)
-        weight = folds.indicator(self.n_sites) @ model.sample_weight
-        return sums + weight[:, None] * model.pull * params
+        kept = model.sample_weight.sum() - omitted @ model.sample_weight
+        return model.columns.gradient(np.concatenate(sums)) + model.ridge(kept[:, None]) * points
 
     def _fold_sums(self, params, folds, weights):
         """sum_o weight slope (x) x over the sites that each fold omits, (n_folds, D)."""
@@ -168,36 +157,32 @@ class GLMDerivatives(Derivatives):
     ) -> FoldSolver:
         """H(w_o) + damping I: downdates of one matrix where folds are small, else one each."""
         model = self.model
-        basis = model.columns.basis(model.n_outputs)
+        columns = model.columns
+        basis = columns.basis(model.n_outputs)
         if model.balanced or (params.ndim == 2 and not model.quadratic):
 
             def matrix(point: np.ndarray, fold: np.ndarray) -> np.ndarray:
                 return self._at(point).hessian(self._without(fold)).damped(damping).matrix
 
-            matrices = each_fold(matrix, params, folds, "Hessians")
-        else:
-            point = self._at(np.atleast_2d(params)[0])  # of a quadratic F as good as any other
-            if whole is not None:
-                point.whole = whole
-            if self._share_a_matrix(folds):
-                downdates = Downdates(point, folds, damping)
-                if downdates.sharp:
-                    return downdates
-            damped = point.whole.damped(damping).matrix
-            z, none = model.columns.standard, model.standard_ridge(0.0)
-            matrices = []
-            for fold in folds.omitted:
-                pull = model.standard_ridge(model.sample_weight[fold].sum()) - none
-                matrices.append(damped - gram(z[fold], point.curvature[fold]) - np.diag(pull))
-            left = DenseFolds(np.array(matrices), basis=basis)
-            penalised = model.standard_ridge(model.sample_weight.sum()).any()
-            bounded = penalised or model.quadratic  # others may run to infinity: `check_refits`
-            if bounded and (lost := np.flatnonzero(left.shares < DIGITS)).size:
-                model.check_refits(np.broadcast_to(params, (len(folds), model.n_params)), folds)
-                lost_fold = LOST.format(folds.name(lost[0]))
-                raise np.linalg.LinAlgError(lost_fold if folds.sizes[lost[0]] else SINGULAR)
-            return left
-        return DenseFolds(np.array(matrices), basis=basis)
+            return DenseFolds(np.array(each_fold(matrix, params, folds, "Hessians")), basis=basis)
+        point = self._at(np.atleast_2d(params)[0])  # of a quadratic F as good as any other
+        if whole is not None:
+            point.whole = whole
+        if self._share_a_matrix(folds):
+            downdates = Downdates(point, folds, damping)
+            if downdates.sharp:
+                return downdates
+        matrices = np.tile(point.whole.damped(damping).matrix, (len(folds), 1, 1))
+        for matrix, fold in zip(matrices, folds.omitted, strict=True):
+            matrix -= gram(columns.standard[fold], point.curvature[fold])
+            matrix -= np.diag(model.sample_weight[fold].sum() * model.standard_pull)
+        left = DenseFolds(matrices, basis=basis)
+        bounded = model.quadratic or model.prior.any() or model.pull.any()  # not: `check_refits`
+        if bounded and (lost := np.flatnonzero(left.shares < DIGITS)).size:
+            model.check_refits(np.broadcast_to(params, (len(folds), model.n_params)), folds)
+            lost_fold = LOST.format(folds.name(lost[0]))
+            raise np.linalg.LinAlgError(lost_fold if folds.sizes[lost[0]] else SINGULAR)
+        return left
 
     def _share_a_matrix(self, folds):
         """Whether folds are of one row, or of few beside the columns, and of one weight at need."""
@@ -218,9 +203,8 @@ class GLMDerivatives(Derivatives):
         model = self.model
         inverse = np.linalg.inv(fit.hessian.matrix)
         of_rows = leverages(inverse, model.columns.standard)
-        pull = model.standard_ridge(1.0) - model.standard_ridge(0.0)
         of_losses = np.einsum("nij,nji->n", self._at(fit.params).curvature, of_rows)
-        return of_losses + model.sample_weight * (pull @ np.diag(inverse)), of_rows
+        return of_losses + model.sample_weight * (model.standard_pull @ np.diag(inverse)), of_rows
 
     def newton_bounds(
         self, fit: Fit, folds: Folds
@@ -243,10 +227,10 @@ class GLMDerivatives(Derivatives):
         traces, of_rows = self.traces(fit)
         spreads = model.family.spreads(of_rows) * model.observed  # of scores, a standard error
         sites = folds.omitted.sites
-        share = np.sqrt(np.maximum(1.0 - traces[sites], 0.0))
-        steps = fit.standard_errors_between(ends, fit.params)
         second, first = np.sort(spreads)[-2:]
         rates = np.where(spreads[sites] < first, first, second)
+        share = np.sqrt(np.maximum(1.0 - traces[sites], 0.0))
+        steps = fit.standard_errors_between(ends, fit.params)
         slopes = self._fold_sums(ends, Folds(folds.scored), np.ones(self.n_sites))
         lengths = np.sqrt(np.einsum("nd,nd->n", slopes, fit.hessian.solve(slopes.T).T))
         with np.errstate(all="ignore"):  # far out the bounds are infinite
@@ -254,3 +238,22 @@ class GLMDerivatives(Derivatives):
             radius = (-np.log1p(-reach) / np.maximum(reach, 1e-9) - 1.0) * steps / share
             change = (lengths + 0.5 * radius) * radius * np.exp(first * radius)
         return ends, radius, change
+
+
+def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """eta (q, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
+    theta = model.columns.inward(params).reshape(len(params), model.n_outputs, -1)
+    fold = np.repeat(np.arange(len(sizes)), sizes)
+
+    def of_rows(rows: slice):
+        z = model.columns.standard[span(sites[rows])]
+        return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
+
+    tiles = pieces(len(sites), max(16, HELD // model.n_params))
+    return np.concatenate(in_blas_threads(of_rows, tiles)).T
+
+
+def span(rows: np.ndarray) -> np.ndarray | slice:
+    """The rows as a slice, which copies nothing, where they follow one another."""
+    follow = len(rows) > 0 and bool((np.diff(rows) == 1).all())
+    return slice(rows[0], rows[0] + len(rows)) if follow else rows

@@ -163,15 +163,15 @@ def _probit_loss(eta, y):
     return -norm.logcdf((2 * y - 1) * eta)
 
 
-def _mills(margin):
-    """phi(m) / Phi(m), to a few epsilons at any m."""
-    return np.sqrt(2.0 / np.pi) / erfcx(-margin / np.sqrt(2.0))
+def _probit_slope(eta, y):
+    """-phi(eta) / Phi(eta) of y = 1, to a few epsilons at any eta, and its mirror image of 0."""
+    sign = 2 * y - 1
+    return -sign * np.sqrt(2.0 / np.pi) / erfcx(-sign * eta / np.sqrt(2.0))
 
 
 def _probit_curvature(eta, y):
-    margin = (2 * y - 1) * eta
-    mills = _mills(margin)
-    return mills * (mills + margin)
+    slope = _probit_slope(eta, y)
+    return slope * (slope - eta)
 
 
 # y ~ Bernoulli(Phi(eta))
@@ -179,7 +179,7 @@ probit = replace(
     logistic,
     name="probit",
     loss=_probit_loss,
-    slope=lambda eta, y: (1 - 2 * y) * _mills((2 * y - 1) * eta),
+    slope=_probit_slope,
     curvature=_probit_curvature,
     mean=ndtr,
     link=ndtri,
@@ -228,8 +228,7 @@ class Multinomial(_OfScores):
         shares = self.means(eta)
         along = shares @ self.contrasts
         products = self.contrasts[:, :, None] * self.contrasts[:, None, :]
-        squares = np.tensordot(shares, products, axes=1)
-        return squares - along[:, :, None] * along[:, None, :]
+        return np.tensordot(shares, products, axes=1) - along[:, :, None] * along[:, None, :]
 
     def means(self, eta: np.ndarray) -> np.ndarray:
         """p(k | eta), (n, K)."""
@@ -242,8 +241,8 @@ class Multinomial(_OfScores):
     def gains(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(how much a direction raises the score of each y over every one (n K, D), ones)."""
         over = self.contrasts[y, None] - self.contrasts  # (n, K, q)
-        rows = over[..., None] * design[:, None, None]
-        return rows.reshape(over.shape[0] * self.n_classes, -1), np.ones(rows[..., 0, 0].size, int)
+        rows = over.reshape(-1, self.coupled, 1) * design.repeat(self.n_classes, axis=0)[:, None]
+        return rows.reshape(len(rows), -1), np.ones(len(rows), int)
 
     def kinds(self, y: np.ndarray) -> np.ndarray:
         """Flags (n, K): of each class there must be a site."""

@@ -17,14 +17,12 @@ import numpy as np
 
 from ...folds import Folds
 from ...parallel import in_blas_threads, one_blas_thread, pieces
-from ...solvers.inverse import CONDITIONED, DenseHessian, FoldSolver, invert
+from ...solvers.inverse import DenseHessian, FoldSolver, invert
 
 ROWS = 1024  # rows that are handled alone
-AT_ONCE = 2**20  # coefficients that a thread has in memory
-TILE = 256  # rows whose leverages are computed together
+HELD = 2**17  # numbers that a thread has in memory for a tile of rows or folds
 WELL = 1e-4  # share of H's least eigenvalue from which on a row's leverage says enough
 DIGITS = 1e-10  # share of an eigenvalue that a fold must leave: 1e-6 of what it says is then right
-HELD = 2**17  # numbers that a thread has in memory for a tile of folds
 SINGULAR = (
     "the Hessian is singular, to rounding: columns of X are all but collinear, or in units too far "
     "apart. Drop one, scale them, or take a larger penalty"
@@ -58,10 +56,11 @@ class Point:
         curvature = model.family.curvatures(self.eta, model.responses)
         return curvature * model.sample_weight[:, None, None]
 
-    def gradient(self, weights: np.ndarray) -> np.ndarray:
-        """That of the losses, in standard params (D,)."""
+    def gradient(self, weights: np.ndarray, total: float) -> np.ndarray:
+        """dF of losses with weights (n,) and the ridge of a total, in standard params (D,)."""
         with one_blas_thread.inside():
-            return ((self.slope * weights) @ self.model.columns.standard).ravel()
+            sums = ((self.slope * weights) @ self.model.columns.standard).ravel()
+        return sums + self.model.standard_ridge(total) * self.standard
 
     def hessian(self, weights: np.ndarray) -> DenseHessian:
         """H at site weights (n,)."""
@@ -80,14 +79,16 @@ class Point:
 class Downdates(FoldSolver):
     """Those of folds of few rows, all of one weight where a penalty goes with it."""
 
+    indefinite: Any = None  # (n_folds,) False: every loss is convex
+
     def __init__(self, point: Point, folds: Folds, damping: float):
         model = point.model
         self.point = point
         self.folds = folds
-        kept = model.sample_weight.sum() - model.sample_weight[folds[0]].sum()
-        ridge = model.standard_ridge(kept)
-        self.rest = point.gradient(np.ones(model.n_sites)) + ridge * point.standard
-        change = ridge - model.standard_ridge(model.sample_weight.sum())
+        self.indefinite = np.zeros(len(folds), bool)
+        taken = model.sample_weight[folds[0]].sum()
+        self.rest = point.gradient(np.ones(model.n_sites), model.sample_weight.sum() - taken)
+        change = -taken * model.standard_pull
         self.base = DenseHessian(point.whole.damped(damping).matrix + np.diag(change))
         self.inverse = invert(self.base.matrix)
         self.present = np.arange(folds.sizes.max()) < folds.sizes[:, None]
@@ -95,29 +96,20 @@ class Downdates(FoldSolver):
         self.sites[self.present] = folds.omitted.sites
 
     @property
-    def indefinite(self) -> np.ndarray:
-        """(n_folds,) False: every loss is convex."""
-        return np.zeros(len(self.sites), bool)
-
-    @property
     def sharp(self) -> bool:
         """Whether no digits are lost, as what folds take is far from all of H."""
         single = self.sites.shape[1] == 1
         if single and self.base.share > WELL:
             return True
-        of_rows = leverages(self.inverse, self.point.model.columns.standard)
-        taken = self.point.curvature @ of_rows
-        if single:
-            left = 1.0 - np.linalg.eigvals(taken).real.max()
-            return self.base.share * left > DIGITS
-        shares = self.folds.indicator(len(taken)) @ np.einsum("nii->n", taken)
-        return self.base.conditioned and shares.max() < 1.0 - CONDITIONED
+        taken = self.point.curvature @ leverages(self.inverse, self.point.model.columns.standard)
+        most = np.linalg.eigvals(taken).real.max(axis=1) if single else np.einsum("nii->n", taken)
+        left = 1.0 - self.folds.indicator(len(most)) @ most
+        return self.base.share * left.min() > DIGITS
 
     def solve(self, vectors: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold."""
         columns = self.point.model.columns
-        solved = self._solved(columns.standard_gradient(vectors), rows, 0.0)
-        return columns.outward(solved)
+        return columns.outward(self._solved(columns.standard_gradient(vectors), rows, 0.0))
 
     def newton_ends(self, derivatives: Any, params: np.ndarray, folds: Folds) -> np.ndarray:
         """Newton steps from the point, whose gradients are known: in half the time."""
@@ -127,32 +119,31 @@ class Downdates(FoldSolver):
 
     def _solved(self, vectors, rows, share):
         """M(w_o)^-1 (v - share X_o' r_o) of vectors v, one a fold or one for all."""
-        sites = self.sites[rows]
-        present = self.present[rows]
-        q, z = len(self.point.slope), self.point.model.columns.standard
-        size = sites.shape[1] * q
-        out = np.empty((len(sites), len(self.inverse)))
+        point = self.point
+        numbers = np.arange(len(self.sites))[rows]
+        size = self.sites.shape[1] * len(point.slope)
+        out = np.empty((len(numbers), len(self.inverse)))
 
         def of_tile(tile: slice):
-            own = span(sites[tile].ravel())
-            there = present[tile, :, None]
-            x = z[own].reshape(*sites[tile].shape, -1)
-            curvature = self.point.curvature[own].reshape(*there.shape[:2], q, q) * there[..., None]
-            slopes = self.point.slope.T[own].reshape(*there.shape[:2], q) * (share * there)
+            sites = self.sites[numbers[tile]]
+            there = self.present[numbers[tile], :, None]
+            x = point.model.columns.standard.take(sites, axis=0)
+            curvature = point.curvature[sites] * there[..., None]
             u = (vectors if len(vectors) == 1 else vectors[tile]) @ self.inverse
             solved, leverage = solved_rows(self.inverse, x)
-            along = np.einsum("fmd,fqd->fmq", x, u.reshape(len(u), q, -1))
-            ways = slopes - np.einsum("fmij,fmj->fmi", curvature, along)
+            along = np.einsum("fmd,fqd->fmq", x, u.reshape(len(u), len(point.slope), -1))
+            ways = point.slope.T[sites] * (share * there)
+            ways -= np.einsum("fmij,fmj->fmi", curvature, along)
             bent = np.einsum("fmij,fmjnk->fmink", curvature, leverage)
             left = np.eye(size) - bent.reshape(-1, size, size)
             if size == 1 and left.min() < DIGITS:
-                number = np.arange(len(self.sites))[rows][tile][left.argmin()]
-                raise np.linalg.LinAlgError(LOST.format(self.folds.name(number)))
+                name = self.folds.name(numbers[tile][left.argmin()])
+                raise np.linalg.LinAlgError(LOST.format(name))
             ways = ways.reshape(-1, size, 1)
             ways = ways / left if size == 1 else np.linalg.solve(left, ways)
             np.subtract(u, np.einsum("fri,frb->fb", ways, solved), out=out[tile])
 
-        in_blas_threads(of_tile, pieces(len(sites), max(1, HELD // (size * len(self.inverse)))))
+        in_blas_threads(of_tile, pieces(len(out), max(1, HELD // (size * len(self.inverse)))))
         return out
 
 
@@ -172,7 +163,8 @@ def leverages(inverse: np.ndarray, z: np.ndarray) -> np.ndarray:
     def of_rows(rows: slice):
         return solved_rows(inverse, z[rows, None])[1][:, 0, :, 0]
 
-    return np.concatenate(in_blas_threads(of_rows, pieces(len(z), TILE)))
+    tiles = pieces(len(z), max(1, HELD // len(inverse)))
+    return np.concatenate(in_blas_threads(of_rows, tiles))
 
 
 def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
@@ -181,38 +173,17 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     dim = z.shape[1]
 
     def of_rows(rows: slice):
-        total = np.empty((q, dim, q, dim))
+        total = np.zeros((q, dim, q, dim))
         for i in range(q):
             root = z[rows] * np.sqrt(np.maximum(curvature[rows, i, i, None], 0.0))
             total[i, :, i] = root.T @ root
             for j in range(i):
-                total[i, :, j] = 0.0  # of targets, which are apart
-                if curvature[rows, i, j].any():
+                if curvature[rows, i, j].any():  # none of targets, which are apart
                     total[i, :, j] = (z[rows] * curvature[rows, i, j, None]).T @ z[rows]
-                total[j, :, i] = total[i, :, j]
+                    total[j, :, i] = total[i, :, j]
         return total.reshape(q * dim, q * dim)
 
-    size = max(ROWS, -(-len(z) // 16))
-    if len(z) <= size:  # in less time than asking for threads takes
+    if len(z) <= ROWS:  # in less time than asking for threads takes
         return of_rows(slice(None))
-    return np.sum(in_blas_threads(of_rows, pieces(len(z), size)), axis=0)
-
-
-def own_scores(model: Any, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """eta (q, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
-    theta = model.columns.inward(params).reshape(len(params), model.n_outputs, -1)
-    fold = np.repeat(np.arange(len(sizes)), sizes)
-
-    def of_rows(rows: slice):
-        z = model.columns.standard[span(sites[rows])]
-        return np.einsum("nqd,nd->nq", theta[span(fold[rows])], z)
-
-    tiles = pieces(len(sites), max(16, AT_ONCE // model.n_params))
-    return np.concatenate(in_blas_threads(of_rows, tiles)).T
-
-
-def span(rows: np.ndarray) -> np.ndarray | slice:
-    """The rows as a slice, which copies nothing, where they follow one another."""
-    if len(rows) and (np.diff(rows) == 1).all():
-        return slice(rows[0], rows[0] + len(rows))
-    return rows
+    tiles = pieces(len(z), max(ROWS, -(-len(z) // 16)))
+    return np.sum(in_blas_threads(of_rows, tiles), axis=0)
