@@ -86,7 +86,7 @@ def futures(derivatives: Derivatives, params: np.ndarray, starts: np.ndarray) ->
     tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
     tables += [np.exp(chain.log_initial), chain.initial_score]
     tables += [np.exp(chain.log_transition), chain.transition_score]
-    tables = tuple(map(np.ascontiguousarray, tables))
+    every = tuple(map(np.ascontiguousarray, tables))
     n, n_params = len(starts), chain.initial_score.shape[1]
     n_sequences = len(chain.bounds) - 1
     gradient = np.zeros((n, n_params))
@@ -94,7 +94,7 @@ def futures(derivatives: Derivatives, params: np.ndarray, starts: np.ndarray) ->
     slopes = np.zeros((n_sequences, n, n_params))
     for i, (first, end) in enumerate(pairwise(chain.bounds)):
         prefixes = np.zeros((n, n_params))
-        _sweep(tables, first, end, starts, prefixes, log_p[i], slopes[i])
+        _sweep(every, first, end, starts, prefixes, log_p[i], slopes[i])
         gradient += prefixes
     return Futures(gradient[:, free], log_p.T, slopes.swapaxes(0, 1)[:, :, free])
 

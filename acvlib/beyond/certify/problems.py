@@ -125,12 +125,12 @@ class Regression:
         step = whole.inverse @ gradient
         ways, (far, left) = np.empty((len(sites), self.q)), np.empty((2, len(sites)))
         for rows in pieces(len(sites), 1 + HELD // len(self.at)):
-            own = sites[rows]
-            solved, met = solved_rows(whole.inverse, self.z[own, None])
-            self.met[own] = met[:, 0, :, 0]
+            some = sites[rows]
+            solved, met = solved_rows(whole.inverse, self.z[some, None])
+            self.met[some] = met[:, 0, :, 0]
             steps = points[rows] - self.at
-            along = np.einsum("nqd,nd->nq", steps.reshape(len(steps), self.q, -1), self.z[own])
-            ways[rows] = np.einsum("nij,nj->ni", point.curvature[own], along) + point.slope.T[own]
+            along = np.einsum("nqd,nd->nq", steps.reshape(len(steps), self.q, -1), self.z[some])
+            ways[rows] = np.einsum("nij,nj->ni", point.curvature[some], along) + point.slope.T[some]
             far[rows] = UP * norms(steps) * norms(whole.sides)
             steps += step - np.einsum("nq,nqd->nd", ways[rows], solved)
             left[rows] = np.abs(steps) @ whole.sides

@@ -29,7 +29,7 @@ class Group(NamedTuple):
     def of(self, frames: Frames) -> Frames:
         """The group's own channels; frames that miss all of them are not observed."""
         seen = frames.seen[:, self.places]
-        observed = seen.any(axis=1)
+        observed: Any = seen.any(axis=1)
         x, design = frames.x[:, self.places], frames.design * observed[:, None]
         return frames._replace(x=x, seen=seen, design=design, observed=observed)
 
@@ -150,26 +150,26 @@ class Channels(Emission):
         xp = numpy_of(rows)
         total = 0.0
         for group in self._groups:
-            own = group.of(frames)
-            density = group.emission.log_densities(rows[:, group.piece], own)
-            total = total + xp.where(own.observed[:, None], density, 0.0)
+            theirs = group.of(frames)
+            density = group.emission.log_densities(rows[:, group.piece], theirs)
+            total = total + xp.where(theirs.observed[:, None], density, 0.0)
         return total
 
     def score_factors(self, rows: np.ndarray, k: int, frames: Frames):
         factors = []
         for group in self._groups:
-            own = group.of(frames)
-            pairs = group.emission.score_factors(rows[:, group.piece], k, own)
-            factors += [(signal * own.observed[:, None], inputs) for signal, inputs in pairs]
+            theirs = group.of(frames)
+            pairs = group.emission.score_factors(rows[:, group.piece], k, theirs)
+            factors += [(signal * theirs.observed[:, None], inputs) for signal, inputs in pairs]
         return factors
 
     def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray):
         """Of each group."""
         expected = []
         for group in self._groups:
-            own = group.of(frames)
-            counted = mass * own.observed[:, None]
-            expected.append(group.emission.expected(rows[:, group.piece], own, counted))
+            theirs = group.of(frames)
+            counted = mass * theirs.observed[:, None]
+            expected.append(group.emission.expected(rows[:, group.piece], theirs, counted))
         return expected
 
     def _each(self, name, rows, expected):
@@ -203,12 +203,12 @@ class Channels(Emission):
         """Those of each group, which vary by 1 in all: no group outweighs another."""
         columns = []
         for group in self._groups:
-            own = group.of(frames)
-            features = group.emission.features(own)
-            seen = features[own.observed]
+            theirs = group.of(frames)
+            features = group.emission.features(theirs)
+            seen = features[theirs.observed]
             centre = seen.mean(axis=0)
             spread = np.sqrt(((seen - centre) ** 2).sum(axis=1).mean())
-            centred = (features - centre) * own.observed[:, None]
+            centred = (features - centre) * theirs.observed[:, None]
             columns.append(centred / spread if spread > 0.0 else centred)
         return np.hstack(columns)
 
