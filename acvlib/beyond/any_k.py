@@ -93,7 +93,8 @@ class Conclusion:
         self.noise = UP * (norms(self.start.gradient) + self.start.noise)
         standard = columns.standard_gradient(slope)
         self.slope, self.c = slope, self.b @ standard
-        self.blur = 2.0 * self.tiny * (np.abs(slope) @ np.abs(columns.inverse) @ whole.units)
+        inverse = np.abs(columns.standard_gradient(np.eye(dim)))
+        self.blur = 2.0 * self.tiny * (np.abs(slope) @ inverse @ whole.units)
         self.length = whole.dual(standard[None])[0] + self.blur
 
     def largest(self, values: np.ndarray) -> np.ndarray:

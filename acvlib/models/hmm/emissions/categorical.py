@@ -44,7 +44,8 @@ class Categorical(Emission):
         n = self.n_categories
         names = self.symbols
         if names is None:
-            names = tuple(np.unique(x[np.isfinite(x)]) if n is None else np.arange(float(n)))
+            codes = np.unique(x[np.isfinite(x)]) if n is None else np.arange(float(n))
+            names = tuple(codes.tolist())
         if [*names] != sorted({*names}) or n not in (None, len(names)):
             raise ValueError(f"symbols {[*names]}: must be {n or 'several'} codes, in rising order")
         fixed = in_named_columns(names, "fixed", self.fixed)
