@@ -10,8 +10,8 @@ _MODULES = {
         ".glm": "GLM",
         ".glm.families": "FAMILIES Family",
         ".hmm": "HMM ImpossibleSequence",
-        ".hmm.families": "AutoRegressiveHMM CategoricalHMM GLMHMM GaussianHMM MixtureHMM "
-        "NegativeBinomialHMM NeuralHMM PoissonHMM",
+        ".hmm.families": "AutoRegressiveHMM CategoricalHMM GLMHMM GaussianHMM MixtureHMM NeuralHMM "
+        "PoissonHMM",
         ".hmm.parameters": "HMMParams",
         ".mrf": "EmptyState HiddenMRF",
         ".pairwise": "PairwiseLinear",

@@ -21,6 +21,7 @@ from sklearn.model_selection import PredefinedSplit
 import acvlib as acv
 from acvlib import models
 from acvlib.methods import ladder
+from acvlib.models.hmm import families
 from acvlib.models.hmm.emissions import Categorical, Channels, Gaussian, Poisson
 from acvlib.models.mrf.areas import neighbours
 
@@ -441,7 +442,7 @@ HMMS = {  # frames, parameters, what follows the unit of a channel, settings
 }
 CHAIN = {"axes": OF_SEQUENCES, "sites": "sequence", "free": ("sequence",), "weight": "weight"}
 for name, (frames, names, follow, settings) in HMMS.items():
-    model_of = partial(hmm_of, getattr(models, name.split()[0]), settings)
+    model_of = partial(hmm_of, getattr(families, name.split()[0]), settings)
     own = {"whole": ("x",), "units": {"x": (True, True, follow)} if follow else {}}
     own["examples"] = 2 if name in ("MixtureHMM", "NeuralHMM") else 4
     if name == "NeuralHMM":  # too flat to compare

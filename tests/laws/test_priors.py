@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import acvlib as acv
 from acvlib import models
 from acvlib.fit import StrongPrior
+from acvlib.models.hmm.families import NegativeBinomialHMM
 
 from .law import RNG, ask, cases, hold
 
@@ -47,7 +48,7 @@ def rates(rng, unit):
 
 def bursts(rng, unit):
     mean = unit * np.where(states(rng), 3.0, 1.0)
-    return models.NegativeBinomialHMM(rng.poisson(mean * rng.gamma(2.0, 0.5, 600)), 2)
+    return NegativeBinomialHMM(rng.poisson(mean * rng.gamma(2.0, 0.5, 600)), 2)
 
 
 def level(rng, unit):

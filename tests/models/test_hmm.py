@@ -20,6 +20,7 @@ from acvlib.models.hmm import derivatives as hmm_derivatives
 from acvlib.models.hmm.curvature import Curvature
 from acvlib.models.hmm.derivatives import Products
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, Mixture, NeuralAutoRegression
+from acvlib.models.hmm.families import NegativeBinomialHMM
 from acvlib.models.hmm.posterior import hidden_states, states_of_sequences
 
 ROWS = np.arange(2)
@@ -134,7 +135,7 @@ BUILDS = {
     "mixture of full": built(MixtureHMM, partial(continuous, gap=4.0), 2, "full"),
     "mixture of poisson": built(HMM, holed(counts, 25), Mixture(2, emissions.Poisson())),
     "categorical": built(acv.models.CategoricalHMM, codes),
-    "negative binomial": built(acv.models.NegativeBinomialHMM, holed(bursts)),
+    "negative binomial": built(NegativeBinomialHMM, holed(bursts)),
     "channels": built(HMM, several_kinds, emissions.Channels(KINDS)),
     "poisson": built(acv.models.PoissonHMM, holed(counts)),
     "bernoulli glm": glm("bernoulli"),

@@ -7,6 +7,7 @@ import acvlib as acv
 from acvlib import models
 from acvlib.inference import chain
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
+from acvlib.models.hmm.families import NegativeBinomialHMM
 
 from .. import inputs as odd
 from .call import Draw, add, close, table
@@ -100,8 +101,8 @@ model(
     emission_concentration=odd.POSITIVE,
 )
 OF_COUNTS = OF_CODES | odd.kinds("sane", huge=lambda a: a * 10**9)
-for name in ("PoissonHMM", "NegativeBinomialHMM"):
-    model(name, {"x": Draw(codes)} | TWO, x=OF_COUNTS)
+for name, door in {"PoissonHMM": None, "NegativeBinomialHMM": NegativeBinomialHMM}.items():
+    model(name, {"x": Draw(codes)} | TWO, by=door, x=OF_COUNTS)
 PARTED = {"x": X, "n_components": 2, "covariance": "diag", "mean_scale": 10.0}
 model("MixtureHMM", PARTED | TWO, less="mean_scale: inf")  # a flat prior
 model(
