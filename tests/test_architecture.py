@@ -113,8 +113,7 @@ def test_the_table_names_what_there_is_without_a_circle_and_families_do_not_see_
         if me:
             others = {m[1] for name in of_acvlib(imported(path)) if (m := family.match(name))}
             assert others <= {me[1]}, (relative(path), others)
-    names = {dotted(path) for path in MODULES}
-    assert set().union(*ROWS, APART) <= names
+    assert set().union(*ROWS, APART) <= {dotted(path) for path in MODULES}
     core = set().union(*ROWS) - BESIDE
     assert not any(may_import(name) & BESIDE for name in core)
 
@@ -141,8 +140,7 @@ def documented():
 @pytest.mark.parametrize("path", BOOK, ids=relative)
 def test_the_book_imports_what_is_public(path):
     imports = [each for each in imported(path) if each[0].split(".")[0] == "acvlib"]
-    hidden = [pair for pair in imports if re.search(r"(^|\.)_", f"{pair[0]}.{pair[1]}")]
-    assert not hidden
+    assert not [pair for pair in imports if re.search(r"(^|\.)_", f"{pair[0]}.{pair[1]}")]
     assert set(of_acvlib(imports)) <= documented() | {""}
 
 

@@ -57,8 +57,7 @@ def test_folds_of_high_leverage_are_found_where_the_full_hessian_hides_them(rng)
         assert check.unreliable[true > 0.5].all()
         assert true[0] > 0.5
         refitted = acv.refit_unreliable(result, check)
-        rest = fit.standard_errors_between(refitted.params, exact.params)
-        assert rest.max() < 0.55
+        assert fit.standard_errors_between(refitted.params, exact.params).max() < 0.55
         np.testing.assert_array_equal(refitted.diagnostics["refitted"], check.unreliable)
         mended, expected = (each.params[check.unreliable] for each in (refitted, exact))
         np.testing.assert_allclose(mended, expected, atol=1e-4)

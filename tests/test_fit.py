@@ -74,8 +74,7 @@ def test_newton_decrement_is_the_distance_to_the_optimum_in_standard_errors():
     length = np.sqrt(shift @ (X.T @ X + np.eye(3)) @ shift)
     rows = fit.params - np.array([np.zeros(3), shift])
     assert_allclose(fit.newton_decrement, length, rtol=1e-12)
-    distances = fit.standard_errors_between(rows, fit.params)
-    assert_allclose(distances, [0.0, length], rtol=1e-12)
+    assert_allclose(fit.standard_errors_between(rows, fit.params), [0.0, length], rtol=1e-12)
     assert newton_decrement(np.ones(2), DenseHessian(np.diag([1.0, -1.0]))) == np.inf
     assert newton_decrement(np.zeros(2), DenseHessian(np.diag([1.0, 0.0]))) == np.inf
 

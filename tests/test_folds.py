@@ -108,8 +108,7 @@ def test_picking_selecting_and_weighting_keep_each_fold_together(data):
     scored = [part[: data.draw(st.integers(1, len(part)))] for part in scored]
     drawn = Folds(omitted, scored)
     order = np.array(data.draw(st.permutations(range(len(omitted)))))
-    losses = [np.sqrt(fold) for fold in drawn]
-    for ours, sites in zip(drawn.pick(losses), scored, strict=True):
+    for ours, sites in zip(drawn.pick([np.sqrt(fold) for fold in drawn]), scored, strict=True):
         assert_array_equal(ours, np.sqrt(sites))
     for ours, sites in zip(drawn.split(np.concatenate(drawn.scored)), scored, strict=True):
         assert_array_equal(ours, sites)
@@ -201,8 +200,7 @@ def traffic():
 
 
 def mrf():
-    counts = RNG.poisson(np.where(np.arange(24) % 12 < 6, 3, 20))
-    model = HiddenMRF(counts, LINE, 0.6)
+    model = HiddenMRF(RNG.poisson(np.where(np.arange(24) % 12 < 6, 3, 20)), LINE, 0.6)
     return model, balls(24, LINE, 2, centres_alone=True)[::3], without_sites(model)
 
 

@@ -45,9 +45,8 @@ CVS = [
 def test_exact_over_a_splitter_is_its_own_training_sets_refitted(cv):
     groups = GROUPS if isinstance(cv, GroupKFold | LeaveOneGroupOut) else None
     pairs = list(cv.split(X, CLASSES, groups) if hasattr(cv, "split") else cv)
-    model = GLM(X, Y, "gaussian", penalty=0.7, intercept=False)
     ours = Folds.of(folds.from_splitter(cv, X, CLASSES, groups), N)
-    result = acv.exact(acv.fit(model), ours)
+    result = acv.exact(acv.fit(GLM(X, Y, "gaussian", penalty=0.7, intercept=False)), ours)
     assert len(ours) == len(pairs)
     for number, (train, test) in enumerate(pairs):
         assert_array_equal(np.sort(ours.omitted[number]), np.setdiff1d(np.arange(N), train))
@@ -234,8 +233,7 @@ def test_balls_and_regions_of_any_graph_are_sound(data):
         balls = folds.balls(n, edges, radius, centres_alone=True)
         assert all(map(np.array_equal, balls, map(np.flatnonzero, near)))
         assert np.array_equal(np.concatenate(balls.scored), np.arange(n))
-        whole = folds.balls(n, edges, radius)
-        assert whole.same_as(Folds(balls.omitted))
+        assert folds.balls(n, edges, radius).same_as(Folds(balls.omitted))
     blocks = folds.regions(n, edges, k, np.random.default_rng(0))
     assert sorted(np.concatenate(blocks)) == list(range(n))
     assert min(blocks.sizes) > 0

@@ -105,8 +105,7 @@ def of_crfsuite():
 def of_graphs():
     squares = [shapely.box(i, 0, i + 1, 1) for i in range(6)]
     frame = geopandas.GeoDataFrame({"counts": PATH_OF_COUNTS}, geometry=squares)
-    graph = networkx.path_graph(6)
-    return {"counts": PATH_OF_COUNTS, "graph": graph, "frame": frame}
+    return {"counts": PATH_OF_COUNTS, "graph": networkx.path_graph(6), "frame": frame}
 
 
 def of_arrays(library):
@@ -251,8 +250,7 @@ def test_it_is_one_line_of_words_and_numbers(held):
 def test_results_name_the_folds_that_are_marked_and_models_what_differs_from_defaults():
     marked = replace(STEP, indefinite=np.arange(5) == 3)
     assert ", 1 unreliable: [3], " in repr(marked)
-    converged = np.zeros(5, bool)
-    marked = replace(STEP, diagnostics={"converged": converged})
+    marked = replace(STEP, diagnostics={"converged": np.zeros(5, bool)})
     assert ", 5 unreliable: 5 entries, " in repr(marked)
     assert repr(GLM) == "GLM(n_sites=60, family=logistic, penalty=1)"
     assert repr(HELD["HMM of sequences"]) == (

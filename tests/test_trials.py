@@ -131,9 +131,8 @@ def folds_from_scratch(kinds):
 
 def _started(kinds):
     """The model with a start a trial, those that are to fail beyond FAR."""
-    broken = next(filter(None, kinds), "")
     starts = tuple(2.0 * FAR if kind else float(n) for n, kind in enumerate(kinds))
-    return Mean(starts=starts, kind=broken, border=FAR)
+    return Mean(starts=starts, kind=next(filter(None, kinds), ""), border=FAR)
 
 
 DOORS = [choose, approx_tune, restarts, folds_from_scratch]
@@ -197,8 +196,7 @@ def test_what_a_user_named_and_lost_is_warned_of():
     assert found.evaluations["fits"] == 4
     assert found.evaluations["heldout"] == 3
     mended = replace(found, fit=replace(found.fit, model=Mean()))
-    again = acv.refit_unreliable(mended, ~found.diagnostics["converged"])
-    assert np.isfinite(again.loss)
+    assert np.isfinite(acv.refit_unreliable(mended, ~found.diagnostics["converged"]).loss)
 
 
 # tune: alpha is the ridge, and trials fail on one side of an alpha that the search would meet

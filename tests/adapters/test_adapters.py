@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from oracles.toy_models import OfFunctions
+from oracles.wrappers import raises
 
 import acvlib as acv
 from acvlib import adapters
@@ -128,17 +129,14 @@ def test_params_may_have_a_form(library, model):
     fits = [acv.fit(m).params for m in (shaped, model)]
     unpacked = shaped.unpack(fits[0])
     close([*unpacked["slope"], unpacked["level"]], fits[1], 1e-7)
-    with pytest.raises(ValueError, match="has not the form of `start`"):
-        shaped.pack({"slope": START})
+    raises("has not the form of `start`", shaped.pack, {"slope": START})
 
 
 def test_missing_sites_and_traits_are_the_models(make):
-    observed = np.arange(N) > 2
-    model = make(observed=observed, convex=True, normalised=True)
+    model = make(observed=np.arange(N) > 2, convex=True, normalised=True)
     assert model.convex
     assert model.normalised
-    with pytest.raises(ValueError, match="site 0"):
-        acv.exact(acv.fit(model), Folds([[0]]))
+    raises("site 0", acv.exact, acv.fit(model), Folds([[0]]))
 
 
 def smooth(params, weights):
@@ -192,8 +190,7 @@ BAD = [
 @pytest.mark.parametrize(("change", "error", "message"), BAD)
 def test_bad_arguments_are_named_and_what_jax_cannot_trace_is_said_plainly(change, error, message):
     given = {"loss": smooth, "heldout": zeros, "n_sites": N, "start": START}
-    with pytest.raises(error, match=message):
-        acv.from_jax(**(given | change))
+    raises(message, acv.from_jax, error=error, **given | change)
 
 
 def terms(params, sites):
@@ -209,9 +206,8 @@ def mean(params, weights):
     return weights @ terms(params, slice(None)) / weights.sum() + params @ params
 
 
-BALANCE = 1.0 + Y
 ANOTHER = {
-    "weighed in the fit alone": (lambda p, w: weighed(p, BALANCE * w), terms),
+    "weighed in the fit alone": (lambda p, w: weighed(p, (1.0 + Y) * w), terms),
     "another score": (weighed, lambda p, s: abs(jnp.asarray(Y)[s] - jnp.asarray(X)[s] @ p)),
     "as far from all": (lambda p, w: w @ (Y - p[0]) ** 2, lambda p, s: abs(Y - p[0])[s]),
     "one is impossible": (weighed, lambda p, s: jnp.where(s == 3, jnp.inf, terms(p, s))),
@@ -246,8 +242,7 @@ def test_bad_torch_functions_are_named():
         "gradient is off": lambda p, w: smooth(p, w) + (w * (x @ p).detach() ** 3).sum(),
     }
     for message, loss in bad.items():
-        with pytest.raises(ValueError, match=message):
-            acv.from_torch(loss, zeros, N, START)
+        raises(message, acv.from_torch, loss, zeros, N, START)
     unfit = [
         lambda p, w: smooth(p, w) * p[0].item(),
         lambda p, w: smooth(p, w) if p[0] > 0 else w.sum(),
@@ -268,7 +263,5 @@ def test_what_a_loop_names_later_is_not_what_the_model_has():
     sizes = []
     alone = acv.from_jax(smooth, lambda p, s: sizes.append(len(s)) or 0.0 * (X @ p)[s], N, START)
     assert sizes == [1, 2, N // 2]  # looked at twice, and compiled once
-    steps = [acv.fit(model).params for model in (made[0], alone)]
-    np.testing.assert_allclose(*steps)
-    with pytest.raises(ValueError, match="what heldout uses has changed"):
-        acv.newton_step(acv.fit(made[0]), FOLDS["few"])
+    np.testing.assert_allclose(*[acv.fit(model).params for model in (made[0], alone)])
+    raises("what heldout uses has changed", acv.newton_step, acv.fit(made[0]), FOLDS["few"])

@@ -130,9 +130,7 @@ NOT_FINITE = kinds(
     minus_inf=lambda a: holed(a, -np.inf),
     all_nan=lambda a: np.full(a.shape, np.nan),
 )
-OTHER_LENGTH = kinds(
-    "refuse", too_short=lambda a: a[:-1], too_long=lambda a: np.append(a, a[:1], 0)
-)
+OTHER_LENGTH = kinds("refuse", too_short=lambda a: a[:-1], too_long=lambda a: np.r_[a, a[:1]])
 EMPTY = kinds("refuse", empty=lambda a: a[:0])
 PRECISIONS = kinds(  # plain data are multiples of 1/16 below 16: exact in 16 bits
     "same",

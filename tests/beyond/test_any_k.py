@@ -8,6 +8,7 @@ from itertools import combinations, product
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from oracles.wrappers import raises
 
 import acvlib as acv
 from acvlib.beyond import any_k
@@ -90,8 +91,7 @@ def test_bound_is_close_and_splits_close_what_is_open():
     found = acv.most_influential(fit, lambda p: p[0], 5, "greedy", certify=True)
     assert found.exact <= found.bound <= 1.05 * found.exact
     fit, c = drawn(2, "logistic", 14, 2, 0, 0.2)
-    sets = list(combinations(range(14), 2))
-    best = largest_effect(fit, c, sets)
+    best = largest_effect(fit, c, list(combinations(range(14), 2)))
     assert not np.isfinite(of_region(fit, c, 2, best))
     assert best <= any_k.proved(fit, c, 2, best)[0] * (1.0 + 1e-9) < np.inf
 
@@ -219,9 +219,7 @@ def test_the_same_choice_holds_and_the_set_that_is_found_flips_it(rng):
     proved, found = acv.same_choice(*fits, 30)
     assert acv.same_choice(*fits[::-1], 30) == (proved, found)
     assert 1 <= proved < found <= 30
-    with pytest.raises(ValueError, match="their y are not equal"):
-        acv.same_choice(fits[0], acv.fit(GLM(X, ~y, penalty=1.0)), 2)
+    raises("their y are not equal", acv.same_choice, fits[0], acv.fit(GLM(X, ~y, penalty=1.0)), 2)
     with pytest.raises(acv.NotCertified, match="gaussian"):
         acv.same_choice(acv.fit(GLM(X, y * 1.0, "gaussian")), fits[0], 2)
-    with pytest.raises(ValueError, match="observed rows less those of params"):
-        acv.same_choice(*fits, 297)
+    raises("observed rows less those of params", acv.same_choice, *fits, 297)

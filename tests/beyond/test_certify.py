@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from oracles.campaign import rows
 from oracles.high_precision import LONG, expanded, sites_of, solved
 from oracles.toy_models import OfFunctions
+from oracles.wrappers import raises
 from scipy.special import gammaln
 
 import acvlib as acv
@@ -96,9 +97,8 @@ def test_gradients_are_within_their_noise(hazard, rng):
             continue
         fit = acv.fit_at(model, acv.fit(model).params)
         problem = _problem(fit)
-        fold = acv.Folds([[0, 1]])
         points = fit.params + rng.normal(size=(1, len(fit.params))) * problem.whole.units
-        (gradient,), (noise,), _ = problem.gradients(points, fold)
+        (gradient,), (noise,), _ = problem.gradients(points, acv.Folds([[0, 1]]))
         sites, ridge = sites_of(model)
         truth, _ = expanded(sites[2:], ridge, LONG(points[0]))
         _, metric = expanded(sites, ridge, LONG(fit.params))
@@ -126,8 +126,7 @@ def test_metrics_bound_lengths_and_shares(dim, rng):
     assert highest(-unit) < 1e-11
     assert highest(np.full((dim, dim), np.inf)) == np.inf
     singular = np.outer(scale, scale)
-    with pytest.raises(NotCertified, match="singular"):
-        Metric(singular, singular.diagonal(), 0.0)
+    raises("singular", Metric, singular, singular.diagonal(), 0.0, error=NotCertified)
 
 
 @np.errstate(all="ignore")  # as in `certify`
@@ -155,8 +154,7 @@ def test_a_fold_that_separates_the_classes_is_never_certified():
             certificate = acv.certify(result, sharp=sharp)
             assert not certificate.certified[0]
             assert np.isinf(certificate.interval).any()
-    with pytest.raises(NoFiniteOptimum, match="separates"):
-        acv.certify(result, complete=True)
+    raises("separates", acv.certify, result, error=NoFiniteOptimum, complete=True)
     lost = acv.no_adjustment(fit, acv.Folds([[1, 2], [3], [0]]))
     lost.params[1:] = 1e3
     refused = pytest.raises(NotCertified, match=r"1 refits .* fold 2 \(")
@@ -195,5 +193,4 @@ def test_models_beyond_the_scope_are_refused_by_name(name, rng):
     fit = acv.fit_at(model, model.initial_params(rng))
     observed = getattr(model, "observed", None)
     result = acv.no_adjustment(fit, acv.folds.k_fold(model.n_sites, 4, rng, observed))
-    with pytest.raises(NotCertified, match=f"{name.split()[0]}: .*Use acv.exact"):
-        acv.certify(result)
+    raises(f"{name.split()[0]}: .*Use acv.exact", acv.certify, result, error=NotCertified)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
+from oracles.wrappers import raises
 
 import acvlib as acv
 from acvlib.beyond.from_scratch import Restarts
@@ -48,8 +49,7 @@ def test_information_criteria_are_those_of_maximum_likelihood(states):
     """Of a line in closed form; of hidden states those of the likelihood without its prior."""
     plain = acv.choose({"line": GLM(X, Y, "gaussian"), "ridge": COLUMNS["4 columns"]}, ROWS).table
     Z = np.column_stack([np.ones(60), X])
-    squares = np.sum((Y - Z @ np.linalg.lstsq(Z, Y)[0]) ** 2)
-    doubled = squares + 60 * np.log(2 * np.pi)
+    doubled = np.sum((Y - Z @ np.linalg.lstsq(Z, Y)[0]) ** 2) + 60 * np.log(2 * np.pi)
     assert_allclose(plain.loc["line", ["aic", "bic"]], doubled + 5 * np.array([2, np.log(60)]))
     assert plain.loc["ridge", ["aic", "bic"]].isna().all()
     candidates, choice = states
@@ -71,16 +71,13 @@ def test_criteria_count_what_is_there_and_of_a_field_its_normaliser():
     table = acv.choose(named, ROWS).table
     assert_allclose(table.aic["field"], table.aic["rate"])
     assert np.isnan(table.aic["own"])
-    gaps = np.append(SERIES, np.full(9, np.nan))
     forms = {"sample_weight": 2.0}, {}
     twice = [np.repeat(SERIES[None, :, None], n, axis=0) for n in (3, 6)]
-    for first, second in ((gaps, SERIES), twice):
+    for first, second in ((np.append(SERIES, np.full(9, np.nan)), SERIES), twice):
         both = zip((first, second), forms if second is twice[1] else ({}, {}), strict=True)
         models = [GaussianHMM(list(x) if x.ndim == 3 else x, 1, **form) for x, form in both]
-        found = [
-            acv.choose([m], acv.folds.k_fold(m, 3), "exact", 1).table.bic.iloc[0] for m in models
-        ]
-        assert_allclose(*found)
+        found = [acv.choose([m], acv.folds.k_fold(m, 3), "exact", 1).table for m in models]
+        assert_allclose(*[table.bic.iloc[0] for table in found])
 
 
 def test_folds_of_hidden_states_are_refitted_from_scratch_or_if_unreliable(states, monkeypatch):
@@ -89,8 +86,7 @@ def test_folds_of_hidden_states_are_refitted_from_scratch_or_if_unreliable(state
     found = acv.choose(candidates, FRAMES, "newton_step", 8, 0)
     for name in candidates:
         result = found.results[name]
-        left = acv.check_result(result)
-        assert not left.unreliable.any()
+        assert not acv.check_result(result).unreliable.any()
         exact = acv.exact(result.fit, FRAMES)
         rows = result.diagnostics["refitted"]
         assert_allclose(result.params[rows], exact.params[rows], atol=1e-4)
@@ -116,12 +112,9 @@ COUNTS = np.round(np.abs(SERIES))
 
 def test_other_bad_input_is_named():
     same = [GaussianHMM(COUNTS, 1), PoissonHMM(COUNTS, 2)]  # two laws of the same counts are fine
-    with pytest.raises(ValueError, match="one fold"):
-        acv.choose(same, FRAMES[:1])
-    with pytest.raises(TypeError, match="give a model"):
-        acv.choose([same[0], 3], FRAMES)
-    with pytest.raises(ValueError, match="not GaussianHMM|not HMM"):
-        acv.choose(same[0], FRAMES)
+    raises("one fold", acv.choose, same, FRAMES[:1])
+    raises("give a model", acv.choose, [same[0], 3], FRAMES, error=TypeError)
+    raises("not GaussianHMM|not HMM", acv.choose, same[0], FRAMES)
     orders = [AutoRegressiveHMM([SERIES], 1, p, context=2, sites="steps") for p in (1, 2)]
     found = acv.choose(orders, acv.folds.k_fold(118, 4), n_starts=1)
     assert found.table.n_params.loc[["0", "1"]].tolist() == [3, 4]
@@ -132,11 +125,9 @@ FOLDS = acv.folds.k_fold(120, 5, RNG)
 
 
 def test_states_that_are_clear_have_one_optimum_but_for_their_names():
-    model = GaussianHMM(PARTS, 2, sites="steps")
-    fit = acv.fit(model, rng=RNG)
+    fit = acv.fit(GaussianHMM(PARTS, 2, sites="steps"), rng=RNG)
     found = acv.from_scratch(fit, FOLDS, 3)
-    exact = acv.exact(fit, FOLDS)
-    assert_allclose(found.fold_totals, exact.fold_totals, rtol=1e-7)
+    assert_allclose(found.fold_totals, acv.exact(fit, FOLDS).fold_totals, rtol=1e-7)
     assert found.diagnostics["converged"].all()
     assert (found.diagnostics["agreeing"] >= 1).all()
     assert found.evaluations["fits"] == 15
@@ -166,8 +157,7 @@ def test_a_refit_does_not_depend_on_what_it_leaves_out(kind, n_sequences, sites)
         if kind in (GaussianHMM, AutoRegressiveHMM):
             known = kind([np.round(np.abs(part)) for part in PARTS], 2).emission
             model = replace(model, emission=known)
-        fit = acv.fit(model)
-        return acv.from_scratch(fit, acv.Folds([fold]), 3, rng=1).params[0]
+        return acv.from_scratch(acv.fit(model), acv.Folds([fold]), 3, rng=1).params[0]
 
     other = COUNTS.copy()
     left_out = np.arange(30, 60) if sites == "sequences" else fold
@@ -227,7 +217,5 @@ def test_sample_weights_of_ones_own_model_go_by_name_or_it_leaves_no_site_out_an
     with pytest.raises(TypeError, match=r'Saddle is no dataclass with .*choose\(.*method="exact"'):
         acv.from_scratch(acv.fit_at(saddle, np.zeros(2)), folds)
     fit = acv.fit(Unheeded())
-    with pytest.raises(ValueError, match=r"sample_weight 0 does not leave out .* acv\.exact"):
-        acv.from_scratch(fit, folds)
-    with pytest.raises(ValueError, match="n_starts = 0"):
-        acv.from_scratch(fit, folds, 0)
+    raises(r"sample_weight 0 does not leave out .* acv\.exact", acv.from_scratch, fit, folds)
+    raises("n_starts = 0", acv.from_scratch, fit, folds, 0)

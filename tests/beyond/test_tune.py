@@ -7,6 +7,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from oracles.toy_models import OfFunctions
+from oracles.wrappers import raises
 from scipy.optimize import minimize
 
 import acvlib as acv
@@ -44,8 +45,7 @@ def ridges(alpha):
 
 def closed(log_alpha):
     """The leave-one-out loss of a ridge a group, by the hat matrix."""
-    ridge = np.diag(np.exp(log_alpha)[GROUP])
-    hat = X @ np.linalg.solve(X.T @ X + ridge, X.T)
+    hat = X @ np.linalg.solve(X.T @ X + np.diag(np.exp(log_alpha)[GROUP]), X.T)
     gaps = (NOISY - hat @ NOISY) / (1.0 - np.diag(hat))
     return 0.5 * np.mean(gaps**2) + 0.5 * np.log(2.0 * np.pi)
 
@@ -63,13 +63,11 @@ def test_minimum_is_that_of_the_closed_form_and_what_ends_at_a_bound_is_said():
     # Two columns of noise: their ridge runs to the upper bound.
     found = acv.tune(ridges, np.ones(3), ONE_EACH, bounds=(0.5, 20.0))
     assert found.at_bound.any()
-    bounded = found.alpha[found.at_bound]
-    assert np.isin(np.round(bounded, 9), [0.5, 20.0]).all()
+    assert np.isin(np.round(found.alpha[found.at_bound], 9), [0.5, 20.0]).all()
     uphill = np.where(found.alpha < 1.0, found.gradient, -found.gradient)
     assert (uphill[found.at_bound] > -1e-9).all()  # there the loss would fall beyond the bound only
     for bounds in ((0.0, 2.0), (0.5, np.inf)):
-        with pytest.raises(ValueError, match="must be positive and finite"):
-            acv.tune(ridges, np.ones(3), ONE_EACH, bounds=bounds)
+        raises("must be positive and finite", acv.tune, ridges, np.ones(3), ONE_EACH, bounds=bounds)
 
 
 def test_an_error_names_the_alpha_and_refits_that_end_elsewhere_are_told(monkeypatch):
@@ -147,8 +145,7 @@ def differenced(model_of, alpha, folds, params, way):
     """The slope of the loss along alpha (1 + s way), by differences of fourth order."""
 
     def loss(share):
-        model = model_of(alpha * (1.0 + share * way))
-        fit = acv.fit(model, params, tolerance=1e-9)
+        fit = acv.fit(model_of(alpha * (1.0 + share * way)), params, tolerance=1e-9)
         return acv.exact(fit, folds, tolerance=1e-10).loss
 
     h = 4e-3
@@ -194,8 +191,7 @@ def test_near_goes_on_from_another_alpha_of_the_same_kind():
     assert there.loss == pytest.approx(afresh.loss, rel=1e-8)
     np.testing.assert_allclose(there.gradient, afresh.gradient, rtol=1e-5, atol=1e-7)
     before = acv.cv_gradient(lambda a: GLM(X, LABELS, penalty=a[0]), [1.0], TENTHS)
-    with pytest.raises(ValueError, match="it is another's"):
-        acv.cv_gradient(CASES["glm"][0], np.ones(3), TENTHS, near=before)
+    raises("it is another's", acv.cv_gradient, CASES["glm"][0], np.ones(3), TENTHS, near=before)
     with pytest.raises(TypeError, match="near must be of type CVGradient"):
         acv.cv_gradient(CASES["glm"][0], np.ones(3), TENTHS, near=before.fit)
 
@@ -215,5 +211,4 @@ REFUSED = {  # model_of, alpha
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_cannot_be_tuned_is_refused(message):
-    with pytest.raises(ValueError, match=message):
-        acv.cv_gradient(*REFUSED[message], TENTHS)
+    raises(message, acv.cv_gradient, *REFUSED[message], TENTHS)

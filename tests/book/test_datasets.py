@@ -18,6 +18,7 @@ from acvbook.datasets.tagged import merge, simulated_text, to_iob2
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.wrappers import raises
 from sklearn.datasets import load_svmlight_file
 
 from acvlib.inference import graph
@@ -39,8 +40,7 @@ def test_a_part_keeps_what_the_whole_is_of():
     head = series.head(500)
     assert (len(head), len(head.day), head.sha256) == (500, 500, series.sha256)
     assert repr(series) == "Dodgers(dodgers: 50,400 five-minute counts, simulated)"
-    with pytest.raises(ValueError, match=r"head\(0\) of a series of 50400"):
-        series.head(0)
+    raises(r"head\(0\) of a series of 50400", series.head, 0)
     genes = datasets.simulate_genomics(np.random.default_rng(0), 400)
     few = genes.take(20, 10)
     assert (few.means[few.train] == genes.means[genes.train[:20]]).all()
@@ -83,8 +83,7 @@ def test_faces_are_reduced_to_means_and_recordings_scaled_by_the_reference_alone
     small = faces.reduced(4).take(np.arange(20))
     assert small.images.shape == (20, 28, 23)
     assert_allclose(small.images[3, 0, 1], faces.images[3, :4, 4:8].mean())
-    with pytest.raises(ValueError, match="factor = 5 does not divide 112 x 92"):
-        faces.reduced(5)
+    raises("factor = 5 does not divide 112 x 92", faces.reduced, 5)
     rng = np.random.default_rng(1)
     a, b = (Mocap([rng.normal(size=(n, 12)) * n], 30, "simulated", "") for n in (30, 9))
     assert a.scaled().sequences[0].std(axis=0) == pytest.approx(1.0)
@@ -152,13 +151,11 @@ def test_real_files_are_as_described_and_as_published():
     assert np.corrcoef(ours, theirs)[0, 1] > 0.95
 
 
-SPANS = st.lists(
-    st.tuples(st.sampled_from(["", "PER", "LOC"]), st.integers(1, 3)), min_size=1, max_size=5
-)
+NAMED = st.tuples(st.sampled_from(["", "PER", "LOC"]), st.integers(1, 3))
 LINES = ["-DOCSTART- O", "", "", "Ada NNP I-PER", "wrote VBD O", "", "-DOCSTART- O", "Bo NNP I-PER"]
 
 
-@given(SPANS)
+@given(st.lists(NAMED, min_size=1, max_size=5))
 def test_schemes_round_trip(spans):
     """IOB1 written independently: B- only behind an entity of the same type."""
     iob2 = [f"{'I' if i else 'B'}-{k}" if k else "O" for k, size in spans for i in range(size)]

@@ -15,6 +15,7 @@ from acvbook.datasets import __main__ as command_line
 from acvbook.datasets import fetch as fetching
 from acvbook.datasets import registry
 from acvbook.datasets.fetch import fetch
+from oracles.wrappers import raises
 from places import ROOT
 
 CONTENT = b"made up\n"
@@ -54,8 +55,7 @@ def served(tmp_path):
 
 
 def test_registry_is_complete():
-    with pytest.raises(KeyError, match="no data set 'x'.*dodgers"):
-        registry.get("x")
+    raises("no data set 'x'.*dodgers", registry.get, "x", error=KeyError)
     assert len(registry.data_sets()) == 10
     for data_set in registry.data_sets().values():
         said = ("title", "source", "licence", "citation", "files")
@@ -67,8 +67,7 @@ def test_registry_is_complete():
 def test_missing_file_names_places_and_remedy_and_a_corrupt_one_is_not_passed_over(toy):
     message = r"given.*or.*cache.*by hand from https://example\.org"
     toy[0].rmdir()  # $ACVLIB_DATA has other sets
-    with pytest.raises(registry.DataNotFound, match=message):
-        registry.find("toy", "a.csv")
+    raises(message, registry.find, "toy", "a.csv", error=registry.DataNotFound)
     given, cached = toy
     given.mkdir()
     (given / "a.csv").write_bytes(b"altered")
@@ -81,18 +80,14 @@ def test_missing_file_names_places_and_remedy_and_a_corrupt_one_is_not_passed_ov
 
 def test_fetch_needs_a_route_and_verifies_each_file(toy, served, monkeypatch):
     public, address = served
-    with pytest.raises(registry.DataNotFound, match=r"no download; by hand .* Ask\."):
-        fetch("toy")
+    raises(r"no download; by hand .* Ask\.", fetch, "toy", error=registry.DataNotFound)
     use_only(monkeypatch, urls={"a.csv": "http://127.0.0.1:9/a.csv"})  # as without a network
-    with pytest.raises(registry.DataNotFound, match=r"toy: download failed .*refused.* Ask\."):
-        fetch("toy")
+    raises(r"toy: download failed .*refused.* Ask\.", fetch, "toy", error=registry.DataNotFound)
     use_only(monkeypatch, urls={"a.csv": f"{address}/absent.csv"})
-    with pytest.raises(registry.DataNotFound, match=r"download failed .*404.* Ask\."):
-        fetch("toy")
+    raises(r"download failed .*404.* Ask\.", fetch, "toy", error=registry.DataNotFound)
     use_only(monkeypatch, urls={"a.csv": f"{address}/b.csv"})
     (public / "b.csv").write_bytes(b"altered")
-    with pytest.raises(ValueError, match=r"does not match the known hash"):
-        fetch("toy")
+    raises(r"does not match the known hash", fetch, "toy")
     assert not (registry.cache_folder("toy") / "a.csv").exists()
     (public / "b.csv").write_bytes(CONTENT)
     folder = fetch("toy")
@@ -103,15 +98,13 @@ def test_fetch_converts_an_archive_to_the_known_file_or_keeps_nothing(toy, serve
     public, address = served
     use_only(monkeypatch, archive=f"{address}/original.zip")
     (public / "original.zip").write_bytes(b"<html>Sorry</html>")
-    with pytest.raises(registry.DataNotFound, match=r"not a zip file.* Ask\."):
-        fetch("toy")
+    raises(r"not a zip file.* Ask\.", fetch, "toy", error=registry.DataNotFound)
     with zipfile.ZipFile(public / "original.zip", "w") as archive:
         for name in (*fetching.MEMBERS, "never unpacked"):
             archive.writestr(name, "")
     readings = {"both": b"another", "left": b"reading"}
     monkeypatch.setattr(fetching, "canonical", lambda _, ends: readings[ends])
-    with pytest.raises(registry.DataCorrupt, match="not the known counts and games"):
-        fetch("toy")
+    raises("not the known counts and games", fetch, "toy", error=registry.DataCorrupt)
     assert not list(registry.cache_folder("toy").iterdir())
     readings["left"] = CONTENT
     fetch("toy")
@@ -134,8 +127,7 @@ def test_the_command_lists_and_fails_in_one_line(toy, capsys, monkeypatch):
 
 def test_what_the_readme_of_data_says_to_type_works(tmp_path):
     typed = (ROOT / "data/README.md").read_text("utf-8")
-    said = re.findall(r"^    python (-(?:\\\n|.)*)$", typed, re.M)
-    listed, fetched, converted = said
+    listed, fetched, converted = re.findall(r"^    python (-(?:\\\n|.)*)$", typed, re.M)
     assert listed.split("#")[0].strip() == "-m acvbook.datasets"
     assert registry.get(fetched.split("#")[0].split()[-1]).archive
     (tmp_path / "the-folder").mkdir()

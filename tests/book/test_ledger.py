@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from acvbook import claims as claims_file
 from acvbook import ledger
+from oracles.wrappers import raises
 
 PAPERS = """
 [papers]
@@ -101,14 +102,11 @@ def test_record_has_all_keys_and_plain_values_and_draws_their_median_and_spread(
 
 
 def test_what_is_no_claim_or_was_recorded_or_comes_before_begin_is_refused(claims, monkeypatch):
-    with pytest.raises(ledger.LedgerError, match=r"nobody.9.*book/claims"):
-        ledger.record("nobody.9", 1)
+    raises(r"nobody.9.*book/claims", ledger.record, "nobody.9", 1, error=ledger.LedgerError)
     ledger.record("plain", 3, REAL)
-    with pytest.raises(ledger.LedgerError, match="recorded twice"):
-        ledger.record("plain", 3, REAL)
+    raises("recorded twice", ledger.record, "plain", 3, REAL, error=ledger.LedgerError)
     monkeypatch.setattr(ledger, "_run", None)
-    with pytest.raises(ledger.LedgerError, match="comes first"):
-        ledger.record("plain", 3)
+    raises("comes first", ledger.record, "plain", 3, error=ledger.LedgerError)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +173,7 @@ def test_nothing_is_reproduced_on_data_that_stand_in(claims, tmp_path, data):
     assert ledger.merge(tmp_path)[1]["ok"] is None  # of the parent
 
 
-def test_merge_keeps_the_order_of_the_claims_judges_anew_and_leaves_out_what_is_gone(
-    claims, tmp_path
-):
+def test_merge_keeps_the_order_of_claims_judges_anew_and_leaves_out_what_is_gone(claims, tmp_path):
     ledger.record("design", True)
     ledger.record("plain", 3, REAL)
     claims["plain"].must["quick"] = ">= 4"
@@ -249,16 +245,14 @@ def test_claims_without_meaning_are_refused(tmp_path, line, complaint):
 def test_damaged_claims_are_named(tmp_path, content, name):
     folder = folder_of(tmp_path, PLAIN)
     (folder / name).write_bytes(content)
-    with pytest.raises(ledger.LedgerError, match=re.escape(str(folder / name))):
-        claims_file.load_claims(folder)
+    raises(re.escape(str(folder / name)), claims_file.load_claims, folder, error=ledger.LedgerError)
 
 
 @pytest.mark.parametrize("content", ["", "[", "3", "[3]", '[{"id": "plain"}]', "[[]]"])
 def test_damaged_record_is_named(claims, tmp_path, content):
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "demo.json").write_text(content)
-    with pytest.raises(ledger.LedgerError, match=r"demo\.json is damaged .* run demo"):
-        ledger.merge(tmp_path)
+    raises(r"demo\.json is damaged .* run demo", ledger.merge, tmp_path, error=ledger.LedgerError)
 
 
 def test_a_chapter_that_runs_alone_waits_for_others(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ import pytest
 from acvbook import datasets
 from acvbook.datasets import _SIMULATED, columns, msd, registry
 from acvbook.datasets.tagged import TAGS, to_iob2
+from oracles.wrappers import raises
 
 SETS = _SIMULATED | {"msd": (datasets.load_msd, partial(datasets.simulate_msd, n_rows=20_000))}
 KINDS = ("stand-in", "real")
@@ -262,8 +263,7 @@ def test_a_stand_in_says_so_once_and_hangs_on_the_seed_alone(no_data, caplog, na
     assert "simulated" in repr(data)
     assert data.sha256 == simulated(name).sha256
     assert SETS[name][1](np.random.default_rng(1)).sha256 != data.sha256
-    with pytest.raises(datasets.DataNotFound, match=f"{name.split(',')[0]}: no .* To get it: "):
-        SETS[name][0]()
+    raises(f"{name.split(',')[0]}: no .* To get it: ", SETS[name][0], error=datasets.DataNotFound)
 
 
 @pytest.mark.parametrize(
@@ -272,14 +272,12 @@ def test_a_stand_in_says_so_once_and_hangs_on_the_seed_alone(no_data, caplog, na
 def test_a_corrupt_file_is_never_stood_in_for(no_data, name, file):
     (no_data / name).mkdir(parents=True)
     (no_data / name / file).write_text("timestamp,count,in_game\n")
-    with pytest.raises(datasets.DataCorrupt, match=f"{file}: sha256 is"):
-        asked_for(name)
+    raises(f"{file}: sha256 is", asked_for, name, error=datasets.DataCorrupt)
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_mistyped_folder_is_never_stood_in_for(monkeypatch, tmp_path, name):
     monkeypatch.setenv("ACVLIB_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(NotADirectoryError, match="ACVLIB_DATA=.*nowhere is not a directory"):
-        asked_for(name)
+    raises("ACVLIB_DATA=.*nowhere is not a directory", asked_for, name, error=NotADirectoryError)
     with pytest.raises(KeyError, match="no simulator for 'giordano_results'"):
         datasets.load_or_simulate("giordano_results", np.random.default_rng(0))

@@ -12,6 +12,7 @@ from autograd import grad, hessian
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from oracles.toy_models import FIRM
+from oracles.wrappers import raises
 
 import acvlib as acv
 from acvlib.models import FAMILIES, GLM, EmptyState, PoissonTraffic
@@ -122,8 +123,7 @@ def test_a_step_by_tract_is_a_step_of_em_which_never_raises_the_objective_and_so
     switched = mrf.em(model, weights, params).params
     assert switched[0] < switched[1]
     assert_allclose(switched, mrf.em(model, weights).params, rtol=0, atol=1e-8)
-    with pytest.raises(EmptyState, match="the states hold"):
-        mrf.em(model, start=np.array([-1e3, 3.0]))
+    raises("the states hold", mrf.em, model, error=EmptyState, start=np.array([-1e3, 3.0]))
 
 
 FREE = {"dense_limit": 0}  # small models on the path of large ones
@@ -188,8 +188,7 @@ def test_the_bound_holds_where_it_applies_and_it_applies_to_many_data(family, pe
 @pytest.mark.parametrize("family", THIRDS)
 def test_the_constants_are_suprema_over_the_ball(family):
     of_none = GLM(np.arange(20.0)[:, None] / 20, np.arange(20.0), "gaussian")
-    with pytest.raises(ValueError, match="gaussian family has no constants"):
-        theorem1(acv.fit(of_none), [[0]])
+    raises("gaussian family has no constants", theorem1, acv.fit(of_none), [[0]])
     glm, radius, rng = glm_of(family, 40), 0.4, default_rng(1)
     fit = acv.fit(glm)
     ball, folds = Ball(glm, fit.params, radius), acv.folds.leave_one_out(40)

@@ -9,14 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from acvbook.datasets.dodgers import simulate_dodgers
-from acvbook.studies import (
-    crf_epochs,
-    hidden_labels,
-    inexact,
-    phase,
-    standard_errors,
-    treecv_tables,
-)
+from acvbook.studies import crf_epochs, hidden_labels, inexact, phase, standard_errors
+from acvbook.studies import treecv_tables as tables
 from acvbook.studies import treecv_theorems as theorems
 from oracles.toy_models import Ridge
 
@@ -147,8 +141,8 @@ def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     data = Examples(X, X[:, 0] + rng.normal(size=300))
-    cells = treecv_tables.of_treecv([150, 300]) + treecv_tables.of_standard([150, 300], [120])
-    frame = treecv_tables.repeat(make, data, [(cells, 4)], np.random.default_rng(5))
+    cells = tables.of_treecv([150, 300]) + tables.of_standard([150, 300], [120])
+    frame = tables.repeat(make, data, [(cells, 4)], np.random.default_rng(5))
     [stream, *_] = np.random.default_rng(5).spawn(4)
     head = data.take(stream.permutation(300)[:150])
     first = frame[frame["repetition"] == 0].set_index(["method", "order", "k", "n"])["loss"]
@@ -163,21 +157,21 @@ def test_ratios_of_a_table_made_by_hand_and_level_and_spread_beside_the_publishe
     papers = {"treecv.fixed.5": "30.0 ± 2.0", "treecv.fixed.100": "31.0 ± 0.5"}
     papers |= {"standard.fixed.5": "33.0 ± 1.0", "standard.fixed.100": "31.5 ± 1.0"}
     papers["treecv.fixed.n"] = "30.6 ± 0.1"
-    table = treecv_tables.published(papers, n=581_012)
+    table = tables.published(papers, n=581_012)
     assert table.loc[("treecv", "fixed", 0)].tolist() == [30.6, 0.1, 581_012]
-    assert treecv_tables.spread_ratio(table, "treecv", "fixed") == 0.25
-    assert treecv_tables.largest_gap(table) == 1.5  # |30 - 33| / 2; |31 - 31.5| / 1 is less
-    assert treecv_tables.published(treecv_tables.printed(table), n=581_012).equals(table)
+    assert tables.spread_ratio(table, "treecv", "fixed") == 0.25
+    assert tables.largest_gap(table) == 1.5  # |30 - 33| / 2; |31 - 31.5| / 1 is less
+    assert tables.published(tables.printed(table), n=581_012).equals(table)
     cells = {("treecv", "fixed", 5): [30.0, 32.0], ("treecv", "fixed", 100): [31.0, 31.2]}
     losses = pd.DataFrame(cells).rename_axis(["method", "order", "k"], axis=1)
     papers = {"none": None, "treecv.fixed.5": "30.0 ± 2.0", "treecv.fixed.100": "31.0 ± 0.1"}
-    published = treecv_tables.published(papers, n=4_000)
-    table = treecv_tables.moments(losses)
+    published = tables.published(papers, n=4_000)
+    table = tables.moments(losses)
     assert table["mean"].tolist() == pytest.approx([31.0, 31.1])
-    assert treecv_tables.spread_factor(table, published) == pytest.approx(np.sqrt(2))
+    assert tables.spread_factor(table, published) == pytest.approx(np.sqrt(2))
     missing = 100**2 * 0.3 * 0.7 * (1 / 2_000 - 1 / 4_000)  # 0.525: half of the rows are here
     gap = 1.0 / np.sqrt(2.0 / 2 + 4.0 / 100 + missing)
-    assert treecv_tables.level_gap(table, published, 100, 2_000, 4_000) == pytest.approx(gap)
+    assert tables.level_gap(table, published, 100, 2_000, 4_000) == pytest.approx(gap)
 
 
 def test_costs_of_times_made_by_hand_and_the_smallest_speedup_is_the_least_median_of_cells():
@@ -195,11 +189,11 @@ def test_costs_of_times_made_by_hand_and_the_smallest_speedup_is_the_least_media
         ("standard", "fixed", 100, 2_000): 80,
         ("standard", "randomized", 100, 2_000): 160,
     }
-    for order in treecv_tables.ORDERS:
+    for order in tables.ORDERS:
         seconds |= {("standard", order, 0, n): s for n, s in ((100, 1), (500, 48))}
     made = pd.Series(seconds, name="seconds").rename_axis(["method", "order", "k", "n"])
     made = made.reset_index().assign(loss=0.0, pass_seconds=1.0, repetition=0)
-    [costs] = pd.DataFrame(treecv_tables.costs(made)).to_dict("records")
+    [costs] = pd.DataFrame(tables.costs(made)).to_dict("records")
     known = {"passes": 12 / np.log2(4_000), "standard_passes": 48 / np.log2(1_000)}
     known |= {"randomized": 2.0, "standard_randomized": 2.0, "speedup": 10.0}
     known |= {"loocv_fixed": 0.25, "loocv_randomized": 0.5, "log2k": 1.0, "standard_log2k": 1.0}
@@ -210,13 +204,13 @@ def test_costs_of_times_made_by_hand_and_the_smallest_speedup_is_the_least_media
     }
     frame = pd.Series(draws, name="seconds").rename_axis(["method", "k", "repetition"])
     frame = frame.reset_index().assign(order="fixed", n=9)
-    found = treecv_tables.smallest_speedup(frame, np.random.default_rng(0))
+    found = tables.smallest_speedup(frame, np.random.default_rng(0))
     assert (found["value"], found["draws"]) == (2.0, 3)
     assert found["spread"][0] < 2.0 < found["spread"][1]
     ratios = {5: 0.5, 10: 0.8, 100: 3.0}
     cells = {("treecv", "fixed", k): 2.0 for k in ratios}
     cells |= {("treecv", "randomized", k): 2.0 * ratio for k, ratio in ratios.items()}
-    assert treecv_tables.order_ratio(pd.DataFrame({"sd": pd.Series(cells)})) == 0.8
+    assert tables.order_ratio(pd.DataFrame({"sd": pd.Series(cells)})) == 0.8
 
 
 def test_gap_of_a_draw_is_that_of_both_and_an_idle_learner_costs_copies_only():

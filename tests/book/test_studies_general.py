@@ -4,16 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from acvbook.datasets import Libsvm
-from acvbook.studies import (
-    general,
-    general_identities,
-    general_rates,
-    general_tables,
-    state_counts,
-    state_models,
-    states,
-)
+from acvbook.studies import general, general_rates, general_tables, state_counts, states
+from acvbook.studies import state_models as models
 from acvbook.studies.general import neighbour_affinity
+from acvbook.studies.general_identities import not_quadratic
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -63,7 +57,7 @@ def test_choices_are_the_least_entries_and_their_regret_is_paired():
 
 
 def test_identities_by_their_rates_and_eq_17_is_the_printed_step_with_another_normaliser():
-    errors = general_identities.not_quadratic([1e-3, 1e-6], 200).error
+    errors = not_quadratic([1e-3, 1e-6], 200).error
     assert_allclose(np.log10(errors.iloc[0] / errors.iloc[1]), 2.0, rtol=0.01)
     model = general_rates.pairwise(12, np.random.default_rng(0))
     row = general_rates.errors(model, [[0, 1]])
@@ -112,16 +106,16 @@ def test_emissions_are_as_far_apart_as_gaussians_and_drawn_with_their_moments(rn
     """sum_x sqrt(p q) of neighbours is exp(-d^2 / 8) for counts and categories, too."""
     for d in (1.5, 2.5, 4.0):
         wanted = np.exp(-(d**2) / 8.0)
-        rates = state_models.truth(state_models.Design("poisson", 3, d, 1, 9), rng).law
+        rates = models.truth(models.Design("poisson", 3, d, 1, 9), rng).law
         assert_allclose(np.exp(-(np.diff(np.sqrt(rates)) ** 2) / 2.0), wanted)
-        p = state_models.truth(state_models.Design("categorical", 4, d, 1, 9), rng).law
+        p = models.truth(models.Design("categorical", 4, d, 1, 9), rng).law
         assert_allclose(p.sum(axis=1), 1.0)
         assert_allclose(np.sqrt(p[:-1] * p[1:]).sum(axis=1), wanted, rtol=1e-9)
-        means = state_models.truth(state_models.Design("gaussian", 2, d, 1, 9), rng).law
+        means = models.truth(models.Design("gaussian", 2, d, 1, 9), rng).law
         assert_allclose(np.diff(means), d)
     rng = np.random.default_rng(1)
-    for emission in state_models.EMISSIONS:
-        truth = state_models.truth(state_models.Design(emission, 2, 4.0, 1, 9), rng)
+    for emission in models.EMISSIONS:
+        truth = models.truth(models.Design(emission, 2, 4.0, 1, 9), rng)
         x = np.concatenate(truth.draw([400] * 50, rng))
         transition = np.diff(truth.transition, prepend=0.0, axis=1)
         share = transition[1, 0] / (transition[0, 1] + transition[1, 0])
@@ -131,12 +125,12 @@ def test_emissions_are_as_far_apart_as_gaussians_and_drawn_with_their_moments(rn
 
 def test_a_row_is_what_the_library_says():
     """Totals of both rungs against a call of each method; one-standard-error by compare_models."""
-    every = state_models.designs((1, 2), (4.0,), (10,), (200,))[:2]
+    every = models.designs((1, 2), (4.0,), (10,), (200,))[:2]
     rows = [row for d in every for n in (0, 1) for row in state_counts.study(d, (1, 2), n, 7)]
-    design = state_models.Design(**{f: rows[-3][f] for f in state_models.Design._fields})
-    assert design == state_models.Design("gaussian", 2, 4.0, 10, 200)
+    design = models.Design(**{f: rows[-3][f] for f in models.Design._fields})
+    assert design == models.Design("gaussian", 2, 4.0, 10, 200)
     rng = np.random.default_rng([7, 0, 0, 20, 40, 100, 2000])
-    law = state_models.truth(design, rng)
+    law = models.truth(design, rng)
     x = law.draw([20] * 10, rng)
     law.draw([500] * 20, rng)
     seeds = rng.integers(2**31, size=2)

@@ -676,9 +676,8 @@ def ask_foreign(adapter, X, y, fold, weight=None, penalty=None):
 
 
 def incremental(method, X, y, fold, weight=None):
-    learner = acv.learners.lsqsgd(2, 0.01)
     folds = [np.flatnonzero(fold == k) for k in np.unique(fold)]
-    result = method(learner, acv.Examples(X, y), folds)
+    result = method(acv.learners.lsqsgd(2, 0.01), acv.Examples(X, y), folds)
     return {"losses": Said(result.pointwise, result.se)}
 
 

@@ -76,8 +76,7 @@ def same(found: dict, expected: dict, share: float = SHARE) -> None:
             assert_array_equal(found[name].values, values, err_msg=name)
         else:
             gap = np.asarray(found[name].values, float) - np.asarray(values, float)
-            alike = np.isnan(np.asarray(values, float)) == np.isnan(gap)
-            assert np.all(alike), name
+            assert np.all(np.isnan(np.asarray(values, float)) == np.isnan(gap)), name
             moved = np.nan_to_num(gap) != 0.0  # an answer that is the same for all has no spread
             shares = np.divide(gap, unit, out=np.zeros(gap.shape), where=moved)
             assert_allclose(shares, 0.0, atol=share, err_msg=name)

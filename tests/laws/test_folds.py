@@ -24,8 +24,7 @@ def test_folds_of_fewer_sites_are_refused(name):
 
     @hold(1, rng=RNG, fewer=st.integers(1, 3))
     def check(rng, fewer):
-        data = door.data(rng)
-        model = door.model(**data)
+        model = door.model(**door.data(rng))
         fit = acv.fit(model)
         for maker in MAKERS.values():
             folds = maker(model.n_sites - fewer)
@@ -50,17 +49,15 @@ def test_a_list_of_sequences_has_the_same_sites_at_every_door(name):
     kind = getattr(models, name)
     inputs = (data["inputs"],) if "inputs" in data else ()
     found = ask(lambda: kind(data["x"], *inputs, 2)).sites
-    emission = kind(data["x"], *inputs, 2).emission
     joined = [np.hstack(each) for each in zip(data["x"], *inputs, strict=True)]
-    assert found == models.HMM(joined, 2, emission).sites
+    assert found == models.HMM(joined, 2, kind(data["x"], *inputs, 2).emission).sites
 
 
 @cases("folds", ["GLM gaussian", "GaussianHMM"], "know their groups")
 def test_labels_of_groups_come_back(name):
     """Folds by group are named by it in the table of results."""
     door = DOORS[name]
-    data = door.data(np.random.default_rng(0))
-    model = door.model(**data)
+    model = door.model(**door.data(np.random.default_rng(0)))
     labels = np.array(["ann", "bob", "cy"])[np.arange(model.n_sites) % 3]
     result = acv.exact(acv.fit(model), acv.folds.leave_group_out(labels))
     assert list(result.to_frame().index) == ["ann", "bob", "cy"]

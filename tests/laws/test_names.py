@@ -255,8 +255,7 @@ def test_names_are_those_of_what_is_observed_or_there_are_none(name):
         model = models.HiddenMRF(GROUPS.to_numpy(), np.empty((0, 2), int), 0.5)
         assert acv.folds.leave_one_out(model).labels is None
         by_number = pd.Series(np.arange(1.0, 13.0), range(12))
-        exposed = replace(model, exposure=by_number[::-1])
-        assert exposed.exposure.tolist() == by_number.tolist()
+        assert replace(model, exposure=by_number[::-1]).exposure.tolist() == by_number.tolist()
         named = models.HiddenMRF(GROUPS, np.empty((0, 2), int), 0.5)
         acv.choose([named, replace(named, coupling=0.7)], acv.folds.k_fold(12, 3))
         return
@@ -401,10 +400,9 @@ def test_rows_beside_those_of_scikit_learn_are_in_their_order_or_refused(name):
 @cases("names", ["approx_cross_validate"], "of a class that nothing weighs")
 def test_a_class_without_weight_is_called_by_its_label(name):
     y, w = np.repeat(["a", "b", "c"], 4), np.repeat([1.0, 0.0, 1.0], 4)
-    model = LogisticRegression().fit(ROWS, y, w)
     words = "class b where sample_weight is above 0"
     asked = partial(acv.approx_cross_validate, cv=3, params={"sample_weight": w})
-    assert refused(asked, model, ROWS, y, words=words)
+    assert refused(asked, LogisticRegression().fit(ROWS, y, w), ROWS, y, words=words)
 
 
 def own_mean(**named):
@@ -466,8 +464,7 @@ def test_columns_of_scores_are_aligned(name):
     model = models.LinearChainCRF(plain, labels, 0.1)
     other = models.LinearChainCRF(turned, [own[::-1] for own in labels], 0.1)
     params, ones = np.arange(8.0), np.ones(4)
-    found = model.marginals(params, turned[1:])
-    assert np.array_equal(found, model.marginals(params)[1:])
+    assert np.array_equal(model.marginals(params, turned[1:]), model.marginals(params)[1:])
     assert model.objective(params / 3.0, ones) == other.objective(params / 3.0, ones)
 
 
@@ -492,8 +489,7 @@ def test_columns_of_new_rows_are_aligned(name):
     params = acv.fit(model).params
     turned = frame[["b", "a"]]
     if not refused(model.predict, params, turned):
-        expected = model.predict(params, data["X"])
-        assert np.allclose(model.predict(params, turned), expected)
+        assert np.allclose(model.predict(params, turned), model.predict(params, data["X"]))
 
 
 @cases("names", ["CategoricalHMM"], "of symbols")
@@ -562,9 +558,8 @@ def test_nodes_of_a_graph_are_not_places(name):
     @hold(6, rng=RNG, first=st.integers(0, 1))
     def check(rng, first):
         counts = np.arange(7.0) + rng.poisson(3, 7)
-        order = rng.permutation(7)
         graph = networkx.Graph()
-        graph.add_nodes_from((order + first).tolist())
+        graph.add_nodes_from((rng.permutation(7) + first).tolist())
         graph.add_edges_from([(n + first, n + 1 + first) for n in range(6)])
         plain = np.column_stack([np.arange(6), np.arange(1, 7)])
         point = np.log([1.0, 9.0])
@@ -582,12 +577,10 @@ def test_states_are_matched_before_they_are_compared(name):
     @hold(2, rng=RNG, fixed=st.sampled_from([None, [[0.5, 0.5], [np.nan] * 2, [np.nan] * 2]]))
     def check(rng, fixed):
         x = np.concatenate([real_frames(rng, np.arange(48) // 12 % 2) for _ in range(3)])
-        model = models.GaussianHMM(x, 2, fixed=fixed)
-        fit = acv.fit(model, **TIGHT)
+        fit = acv.fit(models.GaussianHMM(x, 2, fixed=fixed), **TIGHT)
         folds = folds_of(np.arange(len(x)) // 36)
         exact = acv.exact(fit, folds)
-        others = [acv.from_scratch(fit, folds, n_starts=2, rng=k) for k in range(3)]
-        for other in others:
+        for other in [acv.from_scratch(fit, folds, n_starts=2, rng=k) for k in range(3)]:
             if name == "theta_errors":
                 worst = ask(acv.theta_errors, exact, other).max()
             else:

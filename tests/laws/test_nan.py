@@ -27,8 +27,7 @@ def test_one_bad_fold_is_named_and_the_others_go_on(name):
     def check(rng):
         data = rows(rng, "logistic")
         fold = np.where(data["y"] > 0, 0, 1 + np.arange(24) % 3)
-        X = np.round(data["X"] * 0.1)
-        model = models.GLM(X, data["y"], "logistic", penalty=0.5)
+        model = models.GLM(np.round(data["X"] * 0.1), data["y"], "logistic", penalty=0.5)
         method = getattr(acv, name)
         with warnings.catch_warnings(record=True, action="always") as said:
             result = ask(method, acv.fit(model), folds_of(fold))

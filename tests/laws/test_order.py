@@ -19,8 +19,7 @@ def test_order_means_nothing(name):
         data = door.data(rng)
         key = next(key for key in data if axis in door.axes.get(key, ()))
         place = door.axes[key].index(axis)
-        size = len(data[key]) if place == 0 else data[key].shape[place]
-        order = rng.permutation(size)
+        order = rng.permutation(len(data[key]) if place == 0 else data[key].shape[place])
         expected = taken(door.ask(**data), door, axis, order)
         same(ask(door.ask, **taken(data, door, axis, order)), expected, door.share)
 

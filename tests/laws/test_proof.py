@@ -17,8 +17,7 @@ FOLDS = {"quick": 120, "ci": 1_000, "nightly": 30_000}
 @cases("proof", ["certify"])
 def test_bounds_hold_in_exact_arithmetic(name):
     """In any unit, for single rows and folds, large counts, and params that are far off."""
-    seed = None if NIGHTLY else 0
-    found = campaign(FOLDS[PROFILE], np.random.default_rng(seed))
+    found = campaign(FOLDS[PROFILE], np.random.default_rng(None if NIGHTLY else 0))
     assert len(found) == len(HAZARDS)
     for hazard, (_, certified, distance, loss) in found.items():
         assert distance <= 1.0, hazard
@@ -33,11 +32,9 @@ LEAVE = ("GLM gaussian", "GLM multinomial", "SemiSupervised", "PairwiseLinear", 
 def test_what_is_not_proved_is_refused(name):
     """Rigorous, or absent: an interval holds the loss of exact refits, or there is none."""
     door = DOORS[name]
-    data = door.data(np.random.default_rng(0))
-    model = door.model(**data)
+    model = door.model(**door.data(np.random.default_rng(0)))
     fit = acv.fit(model, tolerance=1e-10)
-    observed = getattr(model, "observed", None)
-    folds = acv.folds.k_fold(model.n_sites, 3, observed=observed)
+    folds = acv.folds.k_fold(model.n_sites, 3, observed=getattr(model, "observed", None))
     result = acv.newton_step(fit, folds)
     try:
         proof = ask(acv.certify, result)

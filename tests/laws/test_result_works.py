@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import strategies as st
+from oracles.wrappers import raises
 from sklearn.linear_model import LogisticRegression
 
 import acvlib as acv
@@ -35,8 +36,7 @@ def future():
 
 def learnt():
     data = rows(np.random.default_rng(0))
-    learner = acv.learners.lsqsgd(2, 0.01)
-    return acv.treecv(learner, acv.Examples(data["X"], data["y"]), 4)
+    return acv.treecv(acv.learners.lsqsgd(2, 0.01), acv.Examples(data["X"], data["y"]), 4)
 
 
 def approximated():
@@ -105,8 +105,7 @@ def test_values_are_drawn_at_their_time_and_what_is_no_site_is_refused(name, ax)
     assert list(ax.lines[0].get_ydata()) == list(range(9))
     assert (ax.patches[0].get_x() % 1.0, ax.get_ylabel()) == (0.5, "")
     for sites in (np.arange(9) > 5, [-1], [9], [3.5]):
-        with pytest.raises(ValueError, match="fold 0"):
-            acv.plots.series(ax, t, np.arange(9.0), [sites])
+        raises("fold 0", acv.plots.series, ax, t, np.arange(9.0), [sites])
 
 
 @cases("result_works", ["plots.error_ladder"], "of zero")
@@ -148,8 +147,7 @@ def test_every_model_is_drawn_with_its_errors_and_what_is_wrong_with_it(name, ax
     other = acv.exact(choice.results[2].fit, acv.folds.k_fold(30, 6))
     assert refused(plot_models, ax, {2: unsure, "other": other}, words="same Folds")
     assert refused(plot_models, ax, {"lost": lost}, words="no model has a finite loss")
-    with pytest.raises(TypeError, match="the result of 2 .* give what choose"):
-        plot_models(ax, {2: models[2]})
+    raises("the result of 2 .* give what choose", plot_models, ax, {2: models[2]}, error=TypeError)
 
 
 @cases("result_works", ["Fit", "CVResult", "ResultCheck"], "compared")

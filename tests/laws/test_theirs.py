@@ -18,27 +18,12 @@ from hmmlearn.base import ConvergenceMonitor
 from scipy.sparse import coo_array, csr_array
 from scipy.special import logsumexp
 from scipy.stats import norm
-from sklearn import linear_model
+from sklearn import linear_model, model_selection
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import (
-    LinearRegression,
-    LogisticRegression,
-    LogisticRegressionCV,
-    PoissonRegressor,
-    Ridge,
-    RidgeCV,
-    SGDClassifier,
-)
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    cross_val_predict,
-    cross_validate,
-)
+from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -84,7 +69,7 @@ def score_cases(rng):
     def steps(m, A, b):
         return 1.0 * len(m.steps)
 
-    logits, counts = LogisticRegression(C=0.1, **NEWTON), PoissonRegressor(**NEWTON)
+    logits, counts = LogisticRegression(C=0.1, **NEWTON), linear_model.PoissonRegressor(**NEWTON)
     line, ridge = LinearRegression(), Ridge()
     logits_cv = LogisticRegressionCV(Cs=[0.1], cv=3, **BY_RIDGE, **TIGHT)
     by_auc = GridSearchCV(logits, {"C": [0.1]}, scoring="roc_auc")
@@ -139,7 +124,7 @@ def prediction_cases(rng):
     dummies = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
     w = np.ones(40)
     w[[3, 10]] = 0.0
-    by_year = {"cv": LeaveOneGroupOut(), "groups": year}
+    by_year = {"cv": model_selection.LeaveOneGroupOut(), "groups": year}
     weighed = {"params": {"sample_weight": w}}
     no_fold = {"params": {"sample_weight": (np.arange(40) >= 10) * 1.0}, "cv": KFold(4)}
     line, ridge, logits = LinearRegression(), Ridge(1.0), LogisticRegression(**NEWTON)
@@ -175,14 +160,14 @@ def test_predictions_are_those_of_refits(name):
         settings = {"cv": CV} | settings
         fitting = settings.get("params", {})
         with warnings.catch_warnings(action="ignore"):
-            want = cross_val_predict(clone(m), X, y, **settings)
+            want = model_selection.cross_val_predict(clone(m), X, y, **settings)
             m = m.fit(X, y, **fitting)
             got = ask(acv.approx_cross_val_predict, m, X, y, method="exact", **settings)
         assert np.allclose(got, want, atol=1e-4 * np.std(want))
 
 
 CHOOSE = {
-    "RidgeCV": (RidgeCV([0.01, 1.0, 100.0]), lambda m: Ridge(m.alpha_)),
+    "RidgeCV": (linear_model.RidgeCV([0.01, 1.0, 100.0]), lambda m: Ridge(m.alpha_)),
     "LogisticRegressionCV": (
         LogisticRegressionCV(
             Cs=[0.01, 0.1, 10.0],
@@ -238,17 +223,15 @@ def test_folds_made_here_are_taken_at_every_door(name):
             for cv in (folds, pairs)
         )
     else:
-        learner, data = acv.learners.lsqsgd(2, 0.01), acv.Examples(X, y)
-        found, want = (
-            ask(getattr(acv, name), learner, data, f).pointwise for f in (folds, list(folds))
-        )
+        forms, asked = (folds, list(folds)), (acv.learners.lsqsgd(2, 0.01), acv.Examples(X, y))
+        found, want = (ask(getattr(acv, name), *asked, form).pointwise for form in forms)
     assert np.array_equal(found, want)
 
 
 LEARNERS = {
     "GaussianNB": GaussianNB(),
     "MLPClassifier": MLPClassifier((3,), random_state=0, shuffle=False),
-    "SGDClassifier": SGDClassifier(random_state=0, shuffle=False),
+    "SGDClassifier": linear_model.SGDClassifier(random_state=0, shuffle=False),
 }
 
 
@@ -482,18 +465,16 @@ def functions(xp):
 
 
 LIBRARIES = {"from_jax": "jax.numpy", "from_torch": "torch"}
-FOREIGN = [f"{name} {wrong}" for name in LIBRARIES for wrong in functions(np)]
 
 
-@cases("theirs", FOREIGN)
+@cases("theirs", [f"{name} {wrong}" for name in LIBRARIES for wrong in functions(np)])
 def test_wrong_functions_are_refused(name):
     """Wherever the sites are at which they go wrong; right ones are taken."""
     door, wrong = name.split(" ", 1)
     adapter, ways = getattr(acv, door), functions(import_module(LIBRARIES[door]))
 
     def used():
-        model = adapter(*ways[wrong], 20, np.zeros(3))
-        fit = acv.fit(model)
+        fit = acv.fit(adapter(*ways[wrong], 20, np.zeros(3)))
         return acv.exact(fit, acv.Folds([np.array([15, 2, 11]), np.array([19, 3, 12])]))
 
     if wrong == "nothing":

@@ -187,9 +187,8 @@ def test_outcomes_of_weight_zero_are_not_compared(name):
     X = rng.normal(size=(30, 1))
     seen = (exposure > 0.0) * 1.0
     of_counts = partial(models.GLM, X, family="poisson", sample_weight=seen)
-    rates = models.GLM(
-        X, counts / np.maximum(exposure, 1.0), "poisson rate", sample_weight=exposure
-    )
+    of_unit = counts / np.maximum(exposure, 1.0)
+    rates = models.GLM(X, of_unit, "poisson rate", sample_weight=exposure)
     x = [rng.normal(size=(10, 1)) for _ in range(3)]
     frames = partial(models.GaussianHMM, n_states=1, sites="steps", sample_weight=seen)
     moved = [np.where(seen.reshape(3, 10, 1)[k] > 0, own, 5.0) for k, own in enumerate(x)]

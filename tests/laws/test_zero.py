@@ -30,9 +30,8 @@ def walks(rng, fixed, n=10, length=24):
     for row, own in enumerate(p):
         open_ = np.isnan(np.asarray(fixed, float)[row])
         stay = 0.85 * (np.arange(k) == row - 1) * open_
-        own[open_] = (
-            stay + (1 - stay.sum()) * (1 - (stay > 0)) / max(1, (stay == 0)[open_].sum())
-        )[open_]
+        moves = (1 - stay.sum()) * (1 - (stay > 0)) / max(1, (stay == 0)[open_].sum())
+        own[open_] = (stay + moves)[open_]
     out = []
     for _ in range(n):
         z = [rng.choice(k, p=p[0] / p[0].sum())]

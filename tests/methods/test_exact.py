@@ -142,8 +142,7 @@ ALONE = {
 def test_what_nothing_else_identifies_has_no_refit(name):
     model, folds = ALONE[name]
     fit = acv.fit(model)
-    result = acv.infinitesimal_jackknife(fit, folds)
-    assert acv.check_result(result).unreliable[1]
+    assert acv.check_result(acv.infinitesimal_jackknife(fit, folds)).unreliable[1]
     with pytest.warns(UnconvergedFit, match="fold 1: .*(alone identifies|not identified)"):
         exact = acv.exact(fit, folds)
     assert np.isfinite(exact.fold_losses).tolist()[:3] == [True, False, True]

@@ -106,8 +106,7 @@ def test_half_the_distance_gives_a_quarter_of_the_newton_steps_error(name, fits,
 
 
 def test_newton_step_marks_indefinite_folds_and_others_refuse_their_hessian_unless_damped():
-    model = Saddle(X[:, :2], Y)
-    fit = acv.fit_at(model, np.zeros(2))
+    fit = acv.fit_at(Saddle(X[:, :2], Y), np.zeros(2))
     with pytest.warns((IndefiniteFold, UnconvergedFit)) as record:
         result = acv.newton_step(fit, FOLDS)
     ours = [w for w in record if w.category is IndefiniteFold]

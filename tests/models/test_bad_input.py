@@ -24,7 +24,6 @@ FREE = np.nan
 OPEN = [FREE, FREE]
 NAMED = pd.DataFrame(np.full((3, 2), 0.5), list("sab"), list("ab"))  # initial, then two states
 ROWS = np.array([[0.0, 1], [np.nan, 2], [3, 3]])
-ONE_WAY = csr_matrix([[0.0, 1.0], [0.0, 0.0]])
 glm = partial(GLM, X=X, y=Y)
 SCORES = [np.zeros((2, 3)), np.zeros((1, 3))]
 STEEP = [np.zeros((2, 3)), np.array([[0.0, 0.0, 400.0]])]
@@ -89,7 +88,7 @@ REFUSED = [
     (lambda: replace(half_labelled(), y=np.full(40, np.nan)), "0 points have a label"),
     (lambda: replace(half_labelled(), y=np.zeros(40), loss="logistic"), r"1 or \+1; found \[0.\]"),
     (lambda: GraphAffinity([[0.0, 1.0], [2.0, 0.0]]), r"W\[0, 1\] = 1 and W\[1, 0\] = 2"),
-    (lambda: GraphAffinity(ONE_WAY), "not symmetric"),
+    (lambda: GraphAffinity(csr_matrix([[0.0, 1.0], [0.0, 0.0]])), "not symmetric"),
     (lambda: ManifoldEnergy(X, RBFAffinity(X[:2], 1.0)), "a row for each of 2 points"),
     (lambda: PoissonTraffic([-1, -1, -1], [0, 1, 2]), "0 of 3 counts are observed"),
 ]
@@ -149,8 +148,7 @@ def test_no_linear_program_is_solved_where_rows_on_both_sides_pull(rng, monkeypa
     y = 1.0 * (4.0 * x[:, 0] + rng.normal(size=200) > 0)
     monkeypatch.setattr("acvlib.models.glm.columns.separated", None)
     fit = acv.fit(GLM(x, y, "probit"))
-    sure = fit.model.family.certainty(fit.model.predictors(fit.params[None]), y)
-    assert sure.max() > 50.0
+    assert fit.model.family.certainty(fit.model.predictors(fit.params[None]), y).max() > 50.0
     for folds in (acv.folds.leave_one_out(200), acv.folds.k_fold(200, 5)):
         assert acv.exact(fit, folds).diagnostics["converged"].all()
 
@@ -216,8 +214,7 @@ def test_a_column_that_a_fold_only_shares_is_fitted_without_it(family):
     if family == "gaussian":
         left = np.delete(np.arange(30), 3)
         refit = np.linalg.lstsq(model.design[left], Y[left], rcond=None)[0]
-        found = acv.newton_step(fit, [[3]]).params[0]
-        np.testing.assert_allclose(found, refit, atol=1e-10)
+        np.testing.assert_allclose(acv.newton_step(fit, [[3]]).params[0], refit, atol=1e-10)
     penalised = GLM(model.X, Y, family, penalty=0.1)
     assert np.isfinite(acv.infinitesimal_jackknife(acv.fit(penalised), pair).loss)
 

@@ -106,8 +106,7 @@ def test_the_preconditioner_keeps_all_of_single_tokens_and_less_of_others(longes
     monkeypatch.setattr(sparse_crf, "SETTLED", np.inf)
     X, y = data(12)
     model = FeatureCRF([own[:longest] for own in X], [own[:longest] for own in y], 0.3)
-    params = acv.fit(model).params
-    products = model.derivatives.products(params[None], WHOLE)
+    products = model.derivatives.products(acv.fit(model).params[None], WHOLE)
     rows = np.zeros(model.n_params, int)
     hessian_rows = products.multiply(np.eye(model.n_params), rows)
     values = np.linalg.eigvals(products.precondition(hessian_rows, rows)).real

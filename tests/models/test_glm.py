@@ -202,8 +202,7 @@ def test_exact_equals_delete_and_refit_and_methods_err_in_order(model, some_fold
         result = acv.exact(fit, folds, tolerance=1e-9)
         assert result.diagnostics["converged"].all()
         for fold, params in list(zip(folds, result.params, strict=True))[:4]:
-            weights = acv.folds.weights(N, fold)
-            found = refit(model.objective, fit.params, weights, gtol=1e-10)
+            found = refit(model.objective, fit.params, acv.folds.weights(N, fold), gtol=1e-10)
             assert_allclose(params, found, atol=1e-7)
         methods = (acv.newton_step, acv.infinitesimal_jackknife, acv.no_adjustment)
         errors = [abs(method(fit, folds).params - result.params).mean() for method in methods]

@@ -24,8 +24,7 @@ def shapes(model):
 
 
 def objective(model):
-    params = model.initial_params()
-    return model.objective(params, np.ones(model.n_sites))
+    return model.objective(model.initial_params(), np.ones(model.n_sites))
 
 
 def test_a_list_means_sequences_however_long_and_one_of_lists_of_a_number_could_be_either():
@@ -93,14 +92,12 @@ def test_awkward_data_are_fitted(name):
 
 def test_derivatives_equal_autograd_where_the_only_path_is_unlikely(rng):
     """Moves and densities that both underflow: hessian and cross were nan, F was off by 1e298."""
-    x = regimes(2, (12, 1)) * 20.0
-    model = GaussianHMM(x, 4)
+    model = GaussianHMM(regimes(2, (12, 1)) * 20.0, 4)
     both = model.derivatives, acv.derivatives_of(ByAutograd(model))
     folds = acv.folds.Folds([[3], [4, 5]])
     for _ in range(6):
         params = model.initial_params(rng)
-        odds = rng.choice([0.0, 745.0, -746.0, 3000.0, -1e6], model.n_chain)
-        params[: model.n_chain] += odds
+        params[: model.n_chain] += rng.choice([0.0, 745.0, -746.0, 3000.0, -1e6], model.n_chain)
         found, expected = (each.value_and_gradient(params, np.ones(12)) for each in both)
         assert_allclose(found[0], expected[0], rtol=1e-9)
         close(found[1], expected[1], 1e-6)

@@ -91,8 +91,7 @@ def test_channels_are_each_in_one_group_by_name_or_number():
         with pytest.raises(TypeError, match="group 'a' .* without order, inputs and shared"):
             emissions.Channels({"a": wrong})
     for wrong in ({}, None, "ab", Gaussian(), [Gaussian()]):
-        with pytest.raises(TypeError, match="must be emissions by columns"):
-            emissions.Channels(wrong)
+        raises("must be emissions by columns", emissions.Channels, wrong, error=TypeError)
 
 
 def test_a_flat_prior_is_maximum_likelihood():
@@ -119,8 +118,7 @@ def test_probabilities_that_run_to_zero_are_named_with_the_prior_that_each_has()
     labels = np.repeat([0, 1, 2] * 4, 8)
     raises_no_fit("run to 0 under a flat prior", acv.fit, model, model.params_of_labels(labels))
     named = model.unpack(em.expectation_maximisation(model, model.params_of_labels(labels)).params)
-    rows = np.vstack([named.initial, named.transition])
-    fixed = np.where(rows < 1e-6, 0.0, np.nan)
+    fixed = np.where(np.vstack([named.initial, named.transition]) < 1e-6, 0.0, np.nan)
     fixed[0] = [1, 0, 0]
     fixed[3] = [0, 0, 1]
     model = HMM(levels(np.random.default_rng(4)), 3, Gaussian(), concentration=1.0, fixed=fixed)

@@ -25,7 +25,6 @@ from acvlib.weighting import drop_latents, keep_latents
 LINKS = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 3), (5, 4)]  # a ring with a tail; site 6 is an island
 LISTED = [1, 9, 12, 2, 0, 8, 3]
 TIMES = np.array([2, 1, 3, 1, 0, 1, 2])  # how often each count stands for itself
-SCHEMES = [keep_latents, drop_latents]
 GRID = [(i, i + 1) for i in range(48) if i % 8 != 7]  # 6 rows of 8
 GRID += [(i, i + 8) for i in range(40)]
 EMPTY = [(20.0, 4, r"at coupling 20, state \d of the fit holds .* Lower the coupling")]
@@ -64,7 +63,7 @@ def params_of(n_states):
     seed=st.integers(0, 10**6),
     coupling=st.floats(-1, 3),
     n_states=st.integers(1, 3),
-    scheme=st.sampled_from(SCHEMES),
+    scheme=st.sampled_from([keep_latents, drop_latents]),
     kind=st.sampled_from(["one", "real", "fold", "bootstrap"]),
     times=st.sampled_from([1.0, TIMES]),
 )
@@ -186,8 +185,7 @@ def test_nodes_are_sites_by_their_names_and_folds_of_a_graph_go_by_these_too():
     model = HiddenMRF(pd.Series(COUNTS), shuffled, 0.7)
     frame = pd.DataFrame(dense(), ALL, ALL)
     for form in (shuffled, network(), frame, model.edges):
-        balls = acv.folds.balls(model, form, 1)
-        for node, ball in zip(nodes, balls, strict=True):
+        for node, ball in zip(nodes, acv.folds.balls(model, form, 1), strict=True):
             assert set(nodes[ball]) == {node, *shuffled[node]}
         assert len(acv.folds.regions(model, form, 2, 0)) == 2
     raises("not by their places", acv.folds.balls, model, list(shuffled.edges), 1)

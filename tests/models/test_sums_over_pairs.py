@@ -140,8 +140,7 @@ def test_sparse_graphs_and_blocks_give_what_whole_matrices_give(monkeypatch):
     alike, right = RBFAffinity(points, 1.5), np.random.default_rng(6).standard_normal((50, 2))
     whole, rows = alike.entries(np.arange(50)), np.array([3, 7, 8, 40])
     assert_allclose(alike.product(right), whole @ right, rtol=1e-12)
-    ours = alike.product(right[rows], rows)
-    assert_allclose(ours, whole[:, rows] @ right[rows], rtol=1e-12)
+    assert_allclose(alike.product(right[rows], rows), whole[:, rows] @ right[rows], rtol=1e-12)
 
 
 @pytest.mark.parametrize("kept", [0, 2**20])

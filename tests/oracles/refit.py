@@ -8,9 +8,8 @@ from scipy.optimize import minimize
 def derivatives(objective, params, weights):
     """(F, gradient (D,), H (D, D), J (D, n_sites)) of any objective, by autograd."""
     cross = jacobian(grad(objective, 0), 1)
-    return tuple(
-        f(params, weights) for f in (objective, grad(objective), hessian(objective), cross)
-    )
+    functions = objective, grad(objective), hessian(objective), cross
+    return tuple(f(params, weights) for f in functions)
 
 
 def central_difference(function, params, step=1e-5):

@@ -5,6 +5,7 @@ import tracemalloc
 import joblib
 import numpy as np
 import pytest
+from oracles.wrappers import raises
 
 from acvlib.folds import leave_group_out
 from acvlib.rows import Examples
@@ -118,8 +119,7 @@ def test_a_frame_may_have_its_targets_beside_it_or_in_another_file(tmp_path):
     named = FRAME.rename(columns={"label": "y.npy"})
     assert Examples.of(named, "y.npy", (name for name in ["a", "b"])).X.shape == (300, 2)
     for features in ("a", 3):
-        with pytest.raises(ValueError, match="must be a list of names"):
-            Examples.of(FRAME, "label", features)
+        raises("must be a list of names", Examples.of, FRAME, "label", features)
 
 
 def test_a_series_beside_a_file_goes_by_the_index_that_is_stored(tmp_path):
@@ -129,8 +129,7 @@ def test_a_series_beside_a_file_goes_by_the_index_that_is_stored(tmp_path):
     np.testing.assert_array_equal((data := Examples.of(f"{tmp_path}/rows.parquet", target)).y, Y)
     with pytest.raises(ValueError, match="index is not that of the rows"):
         kfold(learners.lsqsgd(2, 0.1), data, leave_group_out(target > 0))
-    with pytest.raises(ValueError, match="named by an index, the rows are not: .* .to_numpy"):
-        Examples.of(npy(tmp_path), target)
+    raises("named by an index, the rows are not: .* .to_numpy", Examples.of, npy(tmp_path), target)
     (tmp_path / "parts").mkdir()
     for number in range(3):  # each counts its rows from 0, which names none of them
         part = FRAME[["a", "b"]][100 * number :][:100].reset_index(drop=True)
@@ -138,8 +137,7 @@ def test_a_series_beside_a_file_goes_by_the_index_that_is_stored(tmp_path):
     plain = pandas.Series(Y)
     np.testing.assert_array_equal(Examples.of(tmp_path / "parts", plain).y, Y)
     for other in (plain[::-1], target):
-        with pytest.raises(ValueError, match="the index of target differs"):
-            Examples.of(tmp_path / "parts", other)
+        raises("the index of target differs", Examples.of, tmp_path / "parts", other)
 
 
 def test_files_of_a_folder_may_differ_in_types(tmp_path):
@@ -150,8 +148,7 @@ def test_files_of_a_folder_may_differ_in_types(tmp_path):
     file = tmp_path / "4.parquet"
     for other, words in (({"a": ["x"]}, "string in 4.p"), ({"a": [1], "b": [1]}, "4.* has .* 'b'")):
         pandas.DataFrame(other).to_parquet(file)
-        with pytest.raises(ValueError, match=words):
-            Examples.of(tmp_path)
+        raises(words, Examples.of, tmp_path)
 
 
 def test_folders_of_keys_are_columns(tmp_path):
@@ -199,12 +196,10 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_columns_are_refused_by_name(case, tmp_path):
     make, message = REFUSED[case]
-    with pytest.raises(ValueError, match=message):
-        Examples.of(make(), "label")
+    raises(message, Examples.of, make(), "label")
     frame = pandas.DataFrame(make().to_pandas() if case.startswith("polars") else make())
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=10)
-    with pytest.raises(ValueError, match=message):
-        Examples.of(tmp_path / "rows.parquet", "label", memory=1)
+    raises(message, Examples.of, tmp_path / "rows.parquet", "label", memory=1)
 
 
 @pytest.mark.parametrize(
@@ -221,20 +216,15 @@ def test_columns_are_refused_by_name(case, tmp_path):
     ],
 )
 def test_other_sources_are_refused(source, arguments, error, message):
-    with pytest.raises(error, match=message):
-        Examples.of(source, **{"target": "label", **arguments})
+    raises(message, Examples.of, source, error=error, **{"target": "label", **arguments})
 
 
 def test_bad_npy_and_empty_folders_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="no Parquet files"):
-        Examples.of(tmp_path, "label")
-    with pytest.raises(ValueError, match="give another .npy, or an array"):
-        Examples.of(npy(tmp_path), 3)
-    with pytest.raises(ValueError, match="features must be None"):
-        Examples.of(npy(tmp_path), features=["a"])
+    raises("no Parquet files", Examples.of, tmp_path, "label")
+    raises("give another .npy, or an array", Examples.of, npy(tmp_path), 3)
+    raises("features must be None", Examples.of, npy(tmp_path), features=["a"])
     np.save(tmp_path / "flat.npy", Y)
-    with pytest.raises(ValueError, match="it must be"):
-        Examples.of(tmp_path / "flat.npy")
+    raises("it must be", Examples.of, tmp_path / "flat.npy")
 
 
 def test_a_file_beyond_memory_is_read_in_batches(tmp_path):

@@ -6,21 +6,10 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array, random_array
+from sklearn import linear_model, model_selection
 from sklearn.datasets import load_iris
-from sklearn.linear_model import (
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-    Ridge,
-    RidgeCV,
-)
-from sklearn.model_selection import (
-    KFold,
-    LeaveOneOut,
-    StratifiedKFold,
-    cross_val_predict,
-    cross_validate,
-)
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.model_selection import LeaveOneOut, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -57,8 +46,8 @@ ERRORS = [f"neg_{name}" for name in [*ERRORS, "median_absolute_error"]]
 ERRORS += ["r2", "explained_variance", "d2_absolute_error_score"]
 SEVERAL = [name for name in ERRORS if name != "neg_max_error"]
 COUNTING = [f"neg_mean_{name}" for name in ("poisson_deviance", "absolute_error", "squared_error")]
-STRATA = StratifiedKFold(5, shuffle=True, random_state=0)
-FOLDS = KFold(6, shuffle=True, random_state=1)
+STRATA = model_selection.StratifiedKFold(5, shuffle=True, random_state=0)
+FOLDS = model_selection.KFold(6, shuffle=True, random_state=1)
 
 
 def logistic(**settings):
@@ -111,7 +100,7 @@ OBJECTS = {
     "dummies": (logistic(C=1e9), DUMMIES, LABELS, TWO, WEIGHTS),
     "dummies, three": (logistic(C=1e9), DUMMIES, THREE, MORE, None),
     "dummies of counts": (PoissonRegressor(alpha=1e-9, **TIGHT), DUMMIES, COUNTS, COUNTING, None),
-    "chosen": (RidgeCV([2.0]), X, TARGETS, SEVERAL, None),
+    "chosen": (linear_model.RidgeCV([2.0]), X, TARGETS, SEVERAL, None),
     "one target": (Ridge(2.0), X, TARGETS[:, :1], ERRORS, None),
     "one column": (LinearRegression(), X, TARGETS[:, :1], ERRORS, None),
 }
@@ -237,6 +226,5 @@ def test_folds_that_take_nearly_all_of_a_curvature_keep_their_digits(alpha, typo
     X[3, 2] += typo
     ridge = Ridge(alpha, solver="svd").fit(X, y)
     cv = 5 if typo else LeaveOneOut()
-    expected = cross_val_predict(ridge, X, y, cv=cv)
     found = acv.approx_cross_val_predict(ridge, X, y, cv=cv)
-    assert_allclose(found, expected, rtol=1e-6)
+    assert_allclose(found, cross_val_predict(ridge, X, y, cv=cv), rtol=1e-6)

@@ -3,18 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn import model_selection
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    LeaveOneOut,
-    PredefinedSplit,
-    TimeSeriesSplit,
-    cross_val_predict,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from test_refits import COUNTS, ETA, LABELS, TARGETS, THREE, TIGHT, VALUES, X
@@ -26,13 +19,12 @@ CLASS = (LABELS == "yes") * 1
 
 def test_the_log_loss_of_rows_that_lack_a_class_is_theirs_of_all_rows():
     model = LogisticRegression(**TIGHT).fit(X, CLASS)
-    for cv in LeaveOneOut(), PredefinedSplit(CLASS + 2 * (np.arange(90) % 3)):
+    for cv in LeaveOneOut(), model_selection.PredefinedSplit(CLASS + 2 * (np.arange(90) % 3)):
         settings = {"cv": cv, "scoring": "neg_log_loss", "method": "exact"}
         ours = acv.approx_cross_validate(model, X, CLASS, **settings)["test_score"]
-        shares = cross_val_predict(model, X, CLASS, cv=cv, method="predict_proba")
+        shares = model_selection.cross_val_predict(model, X, CLASS, cv=cv, method="predict_proba")
         losses = np.log(shares[np.arange(90), CLASS])
-        theirs = [losses[test].mean() for _, test in cv.split(X)]
-        assert_allclose(ours, theirs, rtol=1e-4)
+        assert_allclose(ours, [losses[test].mean() for _, test in cv.split(X)], rtol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:R.2 score is not well-defined")
@@ -92,7 +84,7 @@ def test_unreliable_folds_are_refitted_by_default_and_named():
     x = rng.standard_normal((120, 4))
     y = x @ [2.0, -1.0, 0.5, 0.0] + rng.standard_normal(120) > 0
     model = LogisticRegression(C=1e3, **TIGHT).fit(x, y)
-    settings = {"cv": TimeSeriesSplit(5), "scoring": "neg_log_loss"}
+    settings = {"cv": model_selection.TimeSeriesSplit(5), "scoring": "neg_log_loss"}
     refits = cross_validate(model, x, y, **settings)["test_score"]
     ignored = acv.approx_cross_validate(model, x, y, unreliable="ignore", **settings)
     ours = acv.approx_cross_validate(model, x, y, **settings)

@@ -184,8 +184,7 @@ def test_on_a_saddle_a_random_direction_leads_down_and_without_a_minimum_nothing
     toy = Toy(saddle)
     end = newton_cg(toy, np.array([[0.0, 0.1]]), WHOLE, 1e-10)
     assert_allclose(end.params[0], 0.0, atol=1e-9)
-    lower = below_saddle(toy, end.params[0])
-    assert saddle(lower) < saddle(end.params[0])
+    assert saddle(below_saddle(toy, end.params[0])) < saddle(end.params[0])
     assert below_saddle(toy, np.array([1.0, 0.0])) is None
     endless = Toy(lambda p: -np.sum(p**2))
     end = newton_cg(endless, np.array([[1.0, 2.0]]), WHOLE, 1e-6, max_steps=20)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles.wrappers import raises
 from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.linear_model import SGDClassifier, SGDRegressor
@@ -105,8 +106,7 @@ CLASSIFIER = learners.PartialFit(SGDClassifier(), classes=(0.0, 1.0))
     ],
 )
 def test_settings_and_rows_that_a_learner_cannot_take(table, make, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        make(table)
+    raises(message, make, table, error=(ValueError, TypeError))
 
 
 def test_classes_are_any_collection_and_an_estimator_learns_once_for_each_model(table):
@@ -137,10 +137,8 @@ def test_kernels_are_reached_only_with_rows_and_columns_that_are_there(table, na
     for call in (learner.update, learner.loss):
         with pytest.raises(ValueError, match="X has 2000 features, and the learner 4"):
             call(state, np.ones((300, 2_000)), table.y)
-        with pytest.raises(ValueError, match=r"y has shape \(299,\), not \(300,\)"):
-            call(state, table.X, table.y[1:])
-        with pytest.raises(ValueError, match="is not of"):
-            call(state[1:], table.X, table.y)
+        raises(r"y has shape \(299,\), not \(300,\)", call, state, table.X, table.y[1:])
+        raises("is not of", call, state[1:], table.X, table.y)
     np.testing.assert_array_equal(state, learner.init())
     learner = learners.k_means(4, 3)
     for count in (-5.0, -1e18, np.nan):

@@ -51,14 +51,8 @@ add("Folds", {"omitted": THREE}, is_folds, less="omitted: no folds, empty fold, 
 SCORED = {"omitted": THREE, "scored": [fold[:2] for fold in THREE]}
 LESS = "scored: all None, table, empty fold, object array"
 add("Folds scored", SCORED, is_folds, only="scored", less=LESS, scored=odd.FOLDS)
-FAR = "n_sites: million, billions, beyond"
-add(
-    "Folds.of",
-    {"folds": THREE, "n_sites": N},
-    is_folds,
-    by=lambda **a: Folds.of(*a.values()),
-    less=FAR,
-)
+OF = {"by": lambda **a: Folds.of(*a.values()), "less": "n_sites: million, billions, beyond"}
+add("Folds.of", {"folds": THREE, "n_sites": N}, is_folds, **OF)
 add("Folds.indicator", {"n_sites": N}, by=lambda n_sites: Folds(THREE).indicator(n_sites))
 
 # weighting
