@@ -70,11 +70,10 @@ def test_a_splitter_over_missing_sites_leaves_them_out_of_every_fold():
     raises("what was given is the class KFold", folds.from_splitter, KFold, X, error=TypeError)
 
 
-ROWS = np.arange(N)
 BAD_SPLITS = {
     "repeated": ([([0, 0, 1], [5])], "split 0: a training set repeats a row or shares one"),
     "shared": ([([0, 1], [5]), ([0, 1], [1])], "split 1: a training set repeats a row or shares"),
-    "mask": ([(ROWS < 9, ROWS > 9)], "the set of sites is not"),
+    "mask": ([(np.arange(N) < 9, np.arange(N) > 9)], "the set of sites is not"),
     "outside": ([([0, 99], [5])], "holds site 99"),
     "test outside": ([([0], [5]), ([0], [24])], "the test set of split 1 holds site 24, outside"),
     "everything": ([([], [5])], "leaves out all 24"),
@@ -114,13 +113,9 @@ def test_every_scheme_gives_sound_folds(case, data):
     shuffled = folds.k_fold(n_sites, k, rng, observed)
     by_class = folds.leave_group_out(classes, observed=observed, per_fold=2, rng=rng)
     iid = folds.iid(n_sites, 30, 5, rng, observed)
-    partitions = [
-        folds.leave_one_out(n_sites, observed),
-        folds.k_fold(n_sites, k, observed=observed),
-        shuffled,
-        by_class,
-        folds.leave_group_out(classes, observed=observed),
-    ]
+    by_site = [folds.leave_one_out(n_sites, observed), folds.k_fold(n_sites, k, observed=observed)]
+    by_label = folds.leave_group_out(classes, observed=observed)
+    partitions = [*by_site, shuffled, by_class, by_label]
     for each in [*partitions, iid]:
         sound(each, n_sites, observed)
     for each in partitions:

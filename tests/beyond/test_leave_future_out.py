@@ -20,8 +20,7 @@ STARTS = OBSERVED[OBSERVED >= 500][::3]
 
 
 def quietly(*args, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreliableOrigins)
+    with warnings.catch_warnings(action="ignore", category=UnreliableOrigins):
         return acv.leave_future_out(*args, **settings)
 
 

@@ -113,17 +113,14 @@ def traffic(alpha):
     return PoissonTraffic(CARS, DAY, prior=TrafficPrior(day_concentration=alpha[0], **stays))
 
 
+SCORED = acv.Folds([np.arange(9), np.arange(50, 60)], [np.arange(3, 6), np.arange(51, 52)])
 CASES = {
     "glm": (lambda a: GLM(X, LABELS, penalty=a[GROUP]), [1.0, 2.0, 0.5], TENTHS),
     "glm, one row": (lambda a: GLM(X, LABELS, penalty=a[GROUP]), [1, 2, 0.5], np.c_[:48]),
     "site penalty": (lambda a: GLM(X, LABELS, penalty=a[0], site_penalty=a[1]), [1, 0.05], TENTHS),
     "sequences": (lambda a: chain(a, sites="sequences"), [0.3, 1.0, 2.0], np.arange(8)[:, None]),
     "steps": (chain, [0.3, 1.0, 2.0], np.arange(120).reshape(6, 20)),
-    "scored": (
-        chain,
-        [0.3, 1.0, 2.0],
-        acv.Folds([np.arange(9), np.arange(50, 60)], [np.arange(3, 6), np.arange(51, 52)]),
-    ),
+    "scored": (chain, [0.3, 1.0, 2.0], SCORED),
     "traffic": (traffic, [2.0, 3.0, 1.0], np.arange(240).reshape(6, 40)),
     "map": (lambda a: HiddenMRF(CRIMES, GRID, a[0]), [0.3], np.arange(15).reshape(5, 3)),
     "crf": (lambda a: LinearChainCRF(SCORES, TAGS, a[BLOCK]), [1.0, 2.0, 0.5], np.c_[:12]),

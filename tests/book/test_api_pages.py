@@ -84,22 +84,16 @@ SHOWN = r"""Solve H x = b\_i for many x\_i of ``rows``.
 Source: nobody et al. (2020)."""
 
 
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        (DOCSTRING, SHOWN),
-        (">>> from a_b import c_d\n3", ">>> from a_b import c_d\n3"),
-        (
-            "| name | it is |\n| a   b | C |beta|^2 |",
-            ".. list-table::\n   :header-rows: 1\n\n"
-            "   * - name\n     - it is\n   * - a   b\n     - C \\|beta\\|^2",
-        ),
-        (
-            "Returns\n-------\nA dict of\nmany, with `x`.",
-            "**Returns**\n\nA dict of\nmany, with ``x``.",
-        ),
-    ],
+PAGES = {DOCSTRING: SHOWN, ">>> from a_b import c_d\n3": ">>> from a_b import c_d\n3"}
+PAGES["| name | it is |\n| a   b | C |beta|^2 |"] = (
+    ".. list-table::\n   :header-rows: 1\n\n"
+    "   * - name\n     - it is\n   * - a   b\n     - C \\|beta\\|^2"
 )
+RETURNS = "Returns\n-------\nA dict of\nmany, with `x`."
+PAGES[RETURNS] = "**Returns**\n\nA dict of\nmany, with ``x``."
+
+
+@pytest.mark.parametrize(("written", "shown"), PAGES.items())
 def test_sections_become_lists_and_examples_tables_and_sentences_stay_what_they_are(written, shown):
     lines = written.splitlines()
     plain_docstrings.rewrite(None, "class", "f", None, None, lines)

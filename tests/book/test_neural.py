@@ -47,8 +47,7 @@ def test_training_learns_and_padding_and_batches_change_no_score(text):
     assert (np.diff(losses[:, 0]) < 0).all()
     together = score(trained, text.test)
     for n in (0, 7):
-        alone = score(trained, text.test.take([n]))[0]
-        assert alone == pytest.approx(together[n], abs=1e-5)
+        assert score(trained, text.test.take([n]))[0] == pytest.approx(together[n], abs=1e-5)
 
 
 def test_words_are_normalised_and_unknown_ones_marked(text):

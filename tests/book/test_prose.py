@@ -17,19 +17,13 @@ VERDICT = {"scale": "paper", "holds": True, "ok": True, "power": True, "data": "
 RECORDS = {"ghosh.x": NUMBERS | VERDICT | {"seconds": None}}
 
 
-@pytest.mark.parametrize(
-    ("role", "text"),
-    [
-        ("{value}`ghosh.x`", "0.999"),
-        ("{value}`ghosh.x | .1%`", "99.9%"),
-        ("{value}`ghosh.x baseline`", "yes"),
-        ("{value}`ghosh.x low|.1f`", "0.2"),
-        ("{value}`ghosh.x high`", "12,346"),
-        ("{value}`ghosh.x draws`", "30"),
-        ("{value}`ghosh.y`", prose.NOT_MEASURED),
-        ("{given}`384` tracts", "384 tracts"),
-    ],
-)
+NUMERALS = {"{value}`ghosh.x`": "0.999", "{value}`ghosh.x | .1%`": "99.9%"}
+NUMERALS |= {"{value}`ghosh.x baseline`": "yes", "{value}`ghosh.x low|.1f`": "0.2"}
+NUMERALS |= {"{value}`ghosh.x high`": "12,346", "{value}`ghosh.x draws`": "30"}
+NUMERALS |= {"{value}`ghosh.y`": prose.NOT_MEASURED, "{given}`384` tracts": "384 tracts"}
+
+
+@pytest.mark.parametrize(("role", "text"), NUMERALS.items())
 def test_a_role_becomes_its_number_and_a_badge_links_to_the_row_of_its_claim(role, text):
     assert prose.fill(f"R is {role}.", RECORDS, CLAIMS) == f"R is {text}."
     badge = prose.fill("{verdict}`ghosh.x`", RECORDS, CLAIMS)
@@ -79,24 +73,19 @@ def test_numbers_of_settings_and_of_the_papers_may_be_typed():
     assert [numeral for numeral, _ in prose.typed_numbers(text, allowed)] == ["51"]
 
 
-@pytest.mark.parametrize(
-    ("code", "constant"),
-    [
-        ('ledger.record("ghosh.x", 18)', True),
-        ('n = 18\nledger.record("ghosh.x", 2 * n)', True),
-        ('ledger.record("ghosh.x", len([1, 2]))', True),
-        ('for k in "xy":\n    ledger.record(f"ghosh.{k}", 3)', True),
-        ('ledger.record("ghosh.x", count(lines))', False),
-        ('n = 18\nn = count()\nledger.record("ghosh.x", n)', False),
-        ('ledger.record("ghosh.x", table.loc["a"])', False),
-        ('for k in folds:\n    ledger.record("ghosh.x", k)', False),
-        ('ledger.record("ghosh.y", 18)', False),
-    ],
-)
-def test_a_constant_is_no_measurement(code, constant):
+CONSTANT = ['ledger.record("ghosh.x", 18)', 'n = 18\nledger.record("ghosh.x", 2 * n)']
+CONSTANT += ['for k in "xy":\n    ledger.record(f"ghosh.{k}", 3)']
+CONSTANT += ['ledger.record("ghosh.x", len([1, 2]))']
+MEASURED = ['ledger.record("ghosh.x", count(lines))', 'ledger.record("ghosh.x", table.loc["a"])']
+MEASURED += ['n = 18\nn = count()\nledger.record("ghosh.x", n)', 'ledger.record("ghosh.y", 18)']
+MEASURED += ['for k in folds:\n    ledger.record("ghosh.x", k)']
+
+
+@pytest.mark.parametrize("code", [*CONSTANT, *MEASURED])
+def test_a_constant_is_no_measurement(code):
     """`ghosh.y` is only reported."""
     found = list(prose.judged_constants(ast.parse(code), {"ghosh.x"}))
-    assert found == (["ghosh.x"] if constant else [])
+    assert found == (["ghosh.x"] if code in CONSTANT else [])
 
 
 NOTEBOOK = """# %% [markdown]

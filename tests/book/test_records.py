@@ -68,34 +68,19 @@ def test_of_settings_the_largest_is_recorded_with_their_range(recorded):
     assert recorded["a.p.as_printed"] == (0.4, {"draws": 3, "spread": [0.2, 0.4]})
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("theta_error", "parameter error (SE)"),
-        ("r_loss.newton_step", "R of losses, one Newton step"),
-        ("em_steps", "em steps"),
-        ("AR(1)", "AR(1)"),
-        ("(0.0, 5.0]", "(0.0, 5.0]"),
-    ],
-)
+SAID = {"theta_error": "parameter error (SE)", "em_steps": "em steps", "AR(1)": "AR(1)"}
+SAID |= {"r_loss.newton_step": "R of losses, one Newton step", "(0.0, 5.0]": "(0.0, 5.0]"}
+CELLS = [("0.123456", 0, "0.123"), ("52871.8241", 0, "52,872"), ("1.8526", 4, "1.8526")]
+CELLS += [("0.98", 4, "0.98"), ("1.234567e-05", 0, "1.23e-05"), ("-0.000", 0, "0")]
+CELLS += [("12", 3, "12"), ("nan", 3, "nan"), ("two", 3, "two")]
+
+
+@pytest.mark.parametrize(("name", "said"), SAID.items())
 def test_names_are_put_in_words(name, said):
     assert tables.words(name) == said
 
 
-@pytest.mark.parametrize(
-    ("cell", "decimals", "shown"),
-    [
-        ("0.123456", 0, "0.123"),
-        ("52871.8241", 0, "52,872"),
-        ("1.8526", 4, "1.8526"),
-        ("0.98", 4, "0.98"),
-        ("1.234567e-05", 0, "1.23e-05"),
-        ("-0.000", 0, "0"),
-        ("12", 3, "12"),
-        ("nan", 3, "nan"),
-        ("two", 3, "two"),
-    ],
-)
+@pytest.mark.parametrize(("cell", "decimals", "shown"), CELLS)
 def test_numbers_have_three_digits_or_those_of_their_column(cell, decimals, shown):
     assert tables.number(cell, decimals) == shown
 
@@ -249,8 +234,7 @@ def test_of_a_claim_of_parts_the_row_says_how_many_doing_nothing_meets_a_failure
     powers = {"a.x": True, "a.y": False, "a.z": None}
     recorded = {id: record(True, power=power) for id, power in powers.items()}
     whole = record(True) | {"baseline": None}
-    row = scoreboard.row(parent, {parent.id: whole, **recorded})
-    assert "| meets 1 of 2 rules |" in row
+    assert "| meets 1 of 2 rules |" in scoreboard.row(parent, {parent.id: whole, **recorded})
     parts = {f"ghosh.fig9.{n}": Claim(f"ghosh.fig9.{n}", "", "", explanation="Why.") for n in "ab"}
     parent = Claim("ghosh.fig9", "Figure 9", "Two numbers.", parts=tuple(parts))
     recorded = {id: record(False) | {"id": id} for id in (parent.id, *parts)}

@@ -40,8 +40,7 @@ def test_largest_errors_are_those_of_refits_without_the_rows_delta_errors_standa
     assert_allclose(largest.none, max(moves), rtol=1e-6)
     y = default_rng(0).normal(size=50)
     model = GLM(np.ones((50, 1)), y, "gaussian", intercept=False)
-    errors = glm_rates.delta_errors(model, acv.fit(model))
-    assert_allclose(errors, y.std() / np.sqrt(50))
+    assert_allclose(glm_rates.delta_errors(model, acv.fit(model)), y.std() / np.sqrt(50))
 
 
 def test_rates_of_marks_by_hand():

@@ -232,8 +232,7 @@ def test_gap_of_a_draw_is_that_of_both_and_an_idle_learner_costs_copies_only():
     assert first["nothing"] - first["treecv"] == pytest.approx(training - tree, abs=1e-12)
     assert first.se == pytest.approx(kfold(learners.pegasos(4, 0.1), sample, 8, shuffle=False).se)
     assert drawn["n"].tolist() == [64] * 3
-    learner = learners.pegasos(4, 0.1)
-    result = treecv(theorems.idle(learner, 5), rows, 16, shuffle=False)
+    result = treecv(theorems.idle(learners.pegasos(4, 0.1), 5), rows, 16, shuffle=False)
     assert (result.pointwise == 0).all()
     assert (result.evaluations["updates"], result.evaluations["copies"]) == (4 * 400, 15)
 

@@ -35,9 +35,8 @@ def test_eq_11_is_exact_where_the_loss_is_linear_and_a_paired_discrepancy_a_t_st
     curved = sum(((features[o] @ m) ** 2).sum() for o, m in zip(folds, move, strict=True))
     plain, exact = (np.concatenate(results[n].losses).mean() for n in ("as_printed", "exact"))
     linear = plain - curved / len(model.labelled)
-    expected = abs((linear - exact) / (plain - exact))
     found = general.expansions(model, results).over_plugged["as_printed"]
-    assert found == pytest.approx(expected)
+    assert found == pytest.approx(abs((linear - exact) / (plain - exact)))
     exact, none = (results[name].fold_losses for name in ("exact", "no_adjustment"))
     table = general.agreement(model, results).join(general.discrepancies(results))
     row = table.loc["no_adjustment"]
@@ -59,8 +58,7 @@ def test_choices_are_the_least_entries_and_their_regret_is_paired():
 def test_identities_by_their_rates_and_eq_17_is_the_printed_step_with_another_normaliser():
     errors = not_quadratic([1e-3, 1e-6], 200).error
     assert_allclose(np.log10(errors.iloc[0] / errors.iloc[1]), 2.0, rtol=0.01)
-    model = general_rates.pairwise(12, np.random.default_rng(0))
-    row = general_rates.errors(model, [[0, 1]])
+    row = general_rates.errors(general_rates.pairwise(12, np.random.default_rng(0)), [[0, 1]])
     assert 0.0 < abs(row["eq_17"] - row["as_printed"]) < row["as_printed"]
 
 

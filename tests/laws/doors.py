@@ -312,14 +312,13 @@ SKLEARN = {
     "approx_cross_val_predict linear": (OF_EACH, LinearRegression(tol=0.0), "gaussian"),
     "approx_tune": (OF_VALUES, Ridge(2.0), "gaussian"),
 }
-OF_SKLEARN = REGRESSION | {"examples": 10}
 for name, (tool, estimator, family) in SKLEARN.items():
     # a penalty that has one number for all columns: they are moved, not stretched
     penalised = not isinstance(estimator, LinearRegression)
     settings = {"units": {"X": (True, True, {"scale": 1.0} if penalised else {})}}
     settings["weight"] = "weight" if name.startswith("approx_cross_val_predict") else None
     asked = partial(ask_sklearn, *tool, estimator)
-    door(name, partial(rows, family=family), asked, **OF_SKLEARN | settings)
+    door(name, partial(rows, family=family), asked, **REGRESSION | {"examples": 10} | settings)
 
 
 # Sequences
@@ -333,8 +332,7 @@ def paths(rng, n=6, length=16, n_states=2):
 
 
 def of_sequences(rng, emit):
-    z = paths(rng)
-    x = [np.asarray(emit(rng, own), float).reshape(len(own), -1) for own in z]
+    x = [np.asarray(emit(rng, own), float).reshape(len(own), -1) for own in paths(rng)]
     n = len(x)
     return {"x": x, "weight": np.ones(n), "fold": np.arange(n) % 3}
 
@@ -497,9 +495,8 @@ def ask_future(x, weight, fold):
 
 
 def ask_scratch(x, weight, fold):
-    model = hmm_by_frames(x, weight)
-    result = acv.from_scratch(acv.fit(model), folds_of(fold, weight), n_starts=3)
-    return {"losses": losses(result)}
+    fit = acv.fit(hmm_by_frames(x, weight))
+    return {"losses": losses(acv.from_scratch(fit, folds_of(fold, weight), n_starts=3))}
 
 
 OF_FRAMES = {"x": ("frame", "channel"), "weight": ("frame",), "fold": ("frame",)}
@@ -510,11 +507,10 @@ FRAMES = {
     "units": {"x": (True, True, {"losses": "density"})},
     "model": hmm_by_frames,
 }
-SLOW = {"share": 1e-6, "examples": 2}
 asked = partial(ask_fit, hmm_by_frames, of_frames)
 door("HMM", by_frames, asked, public=("models.HMM", "fit"), **FRAMES)
 door("leave_future_out", by_frames, ask_future, **FRAMES)
-door("from_scratch", by_frames, ask_scratch, **FRAMES | SLOW)
+door("from_scratch", by_frames, ask_scratch, **FRAMES | {"share": 1e-6, "examples": 2})
 
 
 # Other models

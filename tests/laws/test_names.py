@@ -92,35 +92,36 @@ def test_a_column_beside_a_map_is_aligned_with_it(name):
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)), [f"s{i}" for i in range(12)])
 GROUPS = pd.Series(np.arange(12) // 2, ROWS.index)
 SERIES = np.random.default_rng(0).normal(size=(12, 9, 1))
-WITH_ROWS = {
-    "GLM gaussian": lambda: partial(acv.exact, acv.fit(models.GLM(ROWS, GROUPS, "gaussian"))),
-    "HMM": lambda: partial(acv.exact, acv.fit(models.GaussianHMM(ROWS, 1))),
-    "HMM of weights": lambda: partial(
-        acv.exact, acv.fit(models.GaussianHMM(ROWS.to_numpy(), 1, sample_weight=1.0 + GROUPS))
-    ),
-    "HMM of weights of sequences": lambda: partial(
-        acv.exact, acv.fit(models.GaussianHMM([*SERIES], 1, sample_weight=1.0 + GROUPS))
-    ),
-    "HiddenMRF": lambda: partial(
-        acv.no_adjustment, acv.fit(models.HiddenMRF(GROUPS, np.empty((0, 2), int), 0.5))
-    ),
-    "y": lambda: partial(acv.exact, acv.fit(models.GLM(ROWS.to_numpy(), GROUPS, "gaussian"))),
-    "kfold": lambda: partial(acv.kfold, acv.learners.lsqsgd(2, 0.1), acv.Examples(ROWS, GROUPS)),
-    "kfold of some": lambda: partial(
-        acv.kfold,
-        acv.learners.lsqsgd(2, 0.1),
-        acv.Examples(ROWS[::-1], GROUPS[::-1]).take(np.arange(12)[::-1]),
-    ),
-    "observed": lambda: partial(acv.exact, acv.fit(own_mean(index=None, observed=GROUPS < 9))),
-    "from_jax": lambda: partial(acv.exact, acv.fit(adapted(np, "from_jax"))),
-    "from_torch": lambda: partial(
-        acv.exact, acv.fit(adapted(import_module("torch"), "from_torch"))
-    ),
-    "approx_cross_validate": lambda: (
-        lambda folds: acv.approx_cross_validate(
-            LinearRegression().fit(ROWS, GROUPS), ROWS, GROUPS, cv=folds
-        )
-    ),
+WEIGHED = {"sample_weight": 1.0 + GROUPS}
+TURNED, NO_EDGES = (ROWS[::-1], GROUPS[::-1]), np.empty((0, 2), int)
+
+
+def by_method(model, method=acv.exact):
+    return partial(method, acv.fit(model))
+
+
+def by_learner(data):
+    return partial(acv.kfold, acv.learners.lsqsgd(2, 0.1), data)
+
+
+def by_sklearn(folds):
+    line = LinearRegression().fit(ROWS, GROUPS)
+    return acv.approx_cross_validate(line, ROWS, GROUPS, cv=folds)
+
+
+WITH_ROWS = {  # functions of folds, made when they are asked
+    "GLM gaussian": lambda: by_method(models.GLM(ROWS, GROUPS, "gaussian")),
+    "HMM": lambda: by_method(models.GaussianHMM(ROWS, 1)),
+    "HMM of weights": lambda: by_method(models.GaussianHMM(ROWS.to_numpy(), 1, **WEIGHED)),
+    "HMM of weights of sequences": lambda: by_method(models.GaussianHMM([*SERIES], 1, **WEIGHED)),
+    "HiddenMRF": lambda: by_method(models.HiddenMRF(GROUPS, NO_EDGES, 0.5), acv.no_adjustment),
+    "y": lambda: by_method(models.GLM(ROWS.to_numpy(), GROUPS, "gaussian")),
+    "kfold": lambda: by_learner(acv.Examples(ROWS, GROUPS)),
+    "kfold of some": lambda: by_learner(acv.Examples(*TURNED).take(np.arange(12)[::-1])),
+    "observed": lambda: by_method(own_mean(index=None, observed=GROUPS < 9)),
+    "from_jax": lambda: by_method(adapted(np, "from_jax")),
+    "from_torch": lambda: by_method(adapted(import_module("torch"), "from_torch")),
+    "approx_cross_validate": lambda: by_sklearn,
 }
 
 
@@ -252,11 +253,11 @@ def test_folds_are_called_by_their_labels(name):
 def test_names_are_those_of_what_is_observed_or_there_are_none(name):
     """And none that depends on whether pandas was imported; in the order of the sites."""
     if name == "HiddenMRF":
-        model = models.HiddenMRF(GROUPS.to_numpy(), np.empty((0, 2), int), 0.5)
+        model = models.HiddenMRF(GROUPS.to_numpy(), NO_EDGES, 0.5)
         assert acv.folds.leave_one_out(model).labels is None
         by_number = pd.Series(np.arange(1.0, 13.0), range(12))
         assert replace(model, exposure=by_number[::-1]).exposure.tolist() == by_number.tolist()
-        named = models.HiddenMRF(GROUPS, np.empty((0, 2), int), 0.5)
+        named = models.HiddenMRF(GROUPS, NO_EDGES, 0.5)
         acv.choose([named, replace(named, coupling=0.7)], acv.folds.k_fold(12, 3))
         return
     seen = pd.Series(np.arange(12) != 11, ROWS.index)

@@ -166,14 +166,12 @@ def test_predictions_are_those_of_refits(name):
         assert np.allclose(got, want, atol=1e-4 * np.std(want))
 
 
+BY_ACCURACY = BY_RIDGE | NEWTON | {"scoring": "accuracy", "Cs": [0.01, 0.1, 10.0]}
+BY_ACCURACY["cv"] = [(np.arange(30), np.arange(30, 40))]
 CHOOSE = {
     "RidgeCV": (linear_model.RidgeCV([0.01, 1.0, 100.0]), lambda m: Ridge(m.alpha_)),
     "LogisticRegressionCV": (
-        LogisticRegressionCV(
-            Cs=[0.01, 0.1, 10.0],
-            cv=[(np.arange(30), np.arange(30, 40))],
-            **BY_RIDGE | NEWTON | {"scoring": "accuracy"},
-        ),
+        LogisticRegressionCV(**BY_ACCURACY),
         lambda m: LogisticRegression(C=m.C_, **NEWTON),
     ),
 }

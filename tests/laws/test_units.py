@@ -123,7 +123,6 @@ def test_neighbours_do_not_depend_on_the_size_of_a_map(name):
         squares = [box(a, b, a + 12 - lane, b + 12 - lane) for a, b in zip(x, y, strict=True)]
         squares = squares + [box(0, 0, 1, 1)] if far else squares
         areas = geopandas.GeoSeries(squares)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", maps.Islands)
+        with warnings.catch_warnings(action="ignore", category=maps.Islands):
             borders = ask(maps.neighbours, areas, "rook")
         assert borders.to_numpy().sum() == (0 if lane else 2 * 17)

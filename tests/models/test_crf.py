@@ -6,7 +6,7 @@ import pytest
 from autograd import grad, hessian, jacobian
 from autograd.scipy.special import logsumexp
 from numpy.testing import assert_allclose
-from oracles.enumerate import paths
+from oracles.enumerate import scored_paths
 from oracles.refit import refit
 from oracles.wrappers import raises
 
@@ -64,18 +64,12 @@ def scores_of(model, params):
     return every, pairs[-k * k :].reshape(k, k)
 
 
-def path_scores(scores, links):
-    every = paths(*scores.shape)
-    total = scores[np.arange(len(scores)), every].sum(axis=1)
-    return total + anp.sum(links[every[:, :-1], every[:, 1:]], axis=1), every
-
-
 def enumerated(model, params, weights):
     """F by a sum over all label sequences, differentiable in params and weights (Eq. 12, 13)."""
     total = 0.5 * anp.sum(model.ridge * params**2)
     every, links = scores_of(model, params)
     for n, scores in enumerate(every):
-        score, every_path = path_scores(scores, links)
+        every_path, score = scored_paths(scores, np.zeros(len(links)), links)
         first = model.tokens.starts[n]
         labels = model.tokens.tags[first : first + len(scores)]
         if model.scheme:
@@ -199,7 +193,7 @@ def test_marginals_and_viterbi_by_enumeration(kind):
     every, links = scores_of(model, params)
     found = zip(every, model.marginals(params), model.predict(params), strict=True)
     for scores, marginal, best in found:
-        score, every_path = path_scores(scores, links)
+        every_path, score = scored_paths(scores, np.zeros(len(links)), links)
         probability = np.exp(score - logsumexp(score))
         expected = np.einsum("p,ptk->tk", probability, np.eye(2)[every_path])
         assert marginal == pytest.approx(expected, abs=1e-12)

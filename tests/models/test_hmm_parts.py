@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from oracles.enumerate import path_scores, paths
+from oracles.enumerate import scored_paths
 from oracles.toy_models import Laplace
 from oracles.wrappers import raises, raises_no_fit
 from scipy.special import logsumexp
@@ -186,16 +186,6 @@ def test_what_no_data_decide_and_shared_parameters_without_an_m_step_are_refused
 EMISSIONS = [Gaussian(), AutoRegression(2), NeuralAutoRegression(1, 2)]
 
 
-def last_states(model, params, frames):
-    """The last state (S,) of all paths through some frames, and log p(x, z) of each."""
-    node = model.log_densities(params)[frames]
-    initial, transition = model.log_chain(params)
-    node[0] += initial
-    every = paths(*node.shape)
-    edge = np.broadcast_to(transition, (len(node) - 1, *transition.shape))
-    return every[:, -1], path_scores(node, edge, every)
-
-
 @pytest.mark.parametrize("emission", EMISSIONS, ids=str)
 def test_predictions_are_sums_over_paths_of_the_past(emission, rng):
     model = HMM(sequences(rng), 3, emission)
@@ -204,7 +194,8 @@ def test_predictions_are_sums_over_paths_of_the_past(emission, rng):
     density = model.log_densities(params)
     for n, frames in enumerate(model.pieces()):
         for t in range(frames.start, frames.stop):
-            state, log_p = last_states(model, params, slice(frames.start, t + 1))
+            path, log_p = scored_paths(density[frames.start : t + 1], *model.log_chain(params))
+            state = path[:, -1]
             past = log_p - density[t, state]  # without the frame itself
             p = np.exp(past - logsumexp(past))
             assert_allclose(found.states[t], np.bincount(state, p), atol=1e-12)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles.enumerate import path_scores, paths
+from oracles.enumerate import scored_paths
 from oracles.wrappers import raises
 from scipy.special import logsumexp
 from test_hmm import continuous
@@ -18,15 +18,6 @@ NAN = np.nan
 KNOWN = [[NAN, 1, NAN, NAN, 0, NAN], [NAN, 2, NAN, NAN, NAN]]
 
 
-def through_known(node, model, params, known):
-    """(every path through the known states, log p(x, z) of each)."""
-    initial, transition = model.log_chain(params)
-    every = paths(*node.shape)
-    every = every[((every == known) | np.isnan(known)).all(axis=1)]
-    edge = np.tile(transition, (len(node) - 1, 1, 1))
-    return every, initial[every[:, 0]] + path_scores(node, edge, every)
-
-
 def test_losses_posteriors_paths_and_predictions_are_sums_over_paths_through_known_states(rng):
     x = continuous(rng, (6, 5))
     steps, whole = (GaussianHMM(x, 3, sites=s, known_states=KNOWN) for s in ("steps", "sequences"))
@@ -34,8 +25,8 @@ def test_losses_posteriors_paths_and_predictions_are_sums_over_paths_through_kno
     predicted, best = steps.predict(params), whole.decode(params)
     for n, frames in enumerate(steps.pieces()):
         z = np.array(KNOWN[n])
-        node = steps.log_densities(params)[frames]
-        every, log_p = through_known(node, steps, params, z)
+        node, chain = steps.log_densities(params)[frames], steps.log_chain(params)
+        every, log_p = scored_paths(node, *chain, z)
         total = logsumexp(log_p)
         assert_allclose(whole.heldout_loss(params, [n]), -total, rtol=1e-12)
         assert_allclose(whole.sequence_losses(params)[n], -total, rtol=1e-12)
@@ -46,7 +37,7 @@ def test_losses_posteriors_paths_and_predictions_are_sums_over_paths_through_kno
         assert_allclose(predicted.log_density[frames].sum(), total, rtol=1e-12)
         for fold in ([1], [1, 2], [0, 4]):
             left = np.where(np.isin(np.arange(len(z)), fold)[:, None], 0.0, node)
-            every, log_p = through_known(left, steps, params, z)
+            every, log_p = scored_paths(left, *chain, z)
             with_frame = [logsumexp(log_p + node[t, every[:, t]]) for t in fold]
             losses = steps.heldout_loss(params, np.array(fold) + frames.start)
             assert_allclose(losses, logsumexp(log_p) - with_frame, rtol=1e-10)

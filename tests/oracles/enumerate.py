@@ -23,6 +23,14 @@ def path_scores(node, edge, path):
     return anp.sum(node[steps, path], axis=1) + anp.sum(links, axis=1)
 
 
+def scored_paths(node, log_initial, log_transition, known=np.nan):
+    """(every path through the known states, nan where they are not; log p(x, z) of each); differentiable."""
+    path = paths(*node.shape)
+    path = path[((path == known) | np.isnan(known)).all(axis=1)]
+    edge = anp.tile(log_transition, (len(node) - 1, 1, 1))
+    return path, log_initial[path[:, 0]] + path_scores(node, edge, path)
+
+
 def features(n_sites, n_states, edges):
     """Indicators of all states of nodes, then of edges (E, 2), of each of all K^T paths."""
     path, eye = paths(n_sites, n_states), np.eye(n_states)

@@ -102,17 +102,12 @@ def test_unreliable_folds_are_refitted_by_default_and_named():
 RNG = np.random.default_rng(0)
 GRID = np.logspace(-3, 2, 11)
 SQUARES = "neg_mean_squared_error"
+COUNTING = PoissonRegressor(solver="newton-cholesky", tol=1e-6, max_iter=1000)
 CASES = {
     "ridge": (Ridge(), X, VALUES, SQUARES, LeaveOneOut()),
     "targets": (Ridge(), X, TARGETS, "r2", KFold(5)),
     "logistic": (LogisticRegression(**TIGHT), X, LABELS, "neg_log_loss", KFold(5)),
-    "poisson": (
-        PoissonRegressor(solver="newton-cholesky", tol=1e-6, max_iter=1000),
-        X,
-        COUNTS,
-        "neg_mean_poisson_deviance",
-        KFold(10),
-    ),
+    "poisson": (COUNTING, X, COUNTS, "neg_mean_poisson_deviance", KFold(10)),
     "wide": (Ridge(), RNG.normal(size=(90, 99)), VALUES, SQUARES, KFold(5)),
 }
 

@@ -81,6 +81,7 @@ def test_histogram_is_a_density_and_rows_far_outside_count_in_the_nearest_cell(t
 
 
 CLASSIFIER = learners.PartialFit(SGDClassifier(), classes=(0.0, 1.0))
+PEGASOS, OF_ONE_COLUMN = learners.pegasos(4), learners.histogram([0], [1], 5)
 
 
 @pytest.mark.parametrize(
@@ -92,15 +93,9 @@ CLASSIFIER = learners.PartialFit(SGDClassifier(), classes=(0.0, 1.0))
         (lambda t: learners.PartialFit(SGDClassifier(), "01"), "must be a list of all labels"),
         (lambda t: learners.PartialFit(SGDRegressor(), (0, 1)), "SGDRegressor does not classify"),
         (lambda t: learners.PartialFit(MiniBatchKMeans()), "has no usual loss"),
-        (
-            lambda t: treecv(learners.pegasos(4), Examples(t.X, (t.y + 1) / 2), 5),
-            r"label 0 of .* \(-1, 1\)",
-        ),
+        (lambda t: treecv(PEGASOS, Examples(t.X, t.y.clip(0)), 5), r"label 0 of .* \(-1, 1\)"),
         (lambda t: treecv(learners.lsqsgd(4, 0.1), Examples(t.X), 5), "needs targets"),
-        (
-            lambda t: treecv(learners.histogram([0], [1], 5), t, 5),
-            "X has 4 features, and the learner 1",
-        ),
+        (lambda t: treecv(OF_ONE_COLUMN, t, 5), "X has 4 features, and the learner 1"),
         (lambda t: treecv(CLASSIFIER, t, 5), r"label -1 of row .* not one of \(0.0, 1.0\)"),
         (lambda t: treecv(CLASSIFIER, Examples(t.X), 5), "needs targets y"),
     ],

@@ -163,16 +163,12 @@ class Plain(Recorder):
     init, update, loss = LSQSGD.init, LSQSGD.update, LSQSGD.loss
 
 
+BACKENDS = [("threading", 5, LSQSGD, "randomized"), ("threading", 2, Plain(), "fixed")]
+BACKENDS += [("loky", 2, LSQSGD, "fixed"), ("loky", 2, Plain(), "randomized")]
+
+
 @methods
-@pytest.mark.parametrize(
-    ("backend", "n_jobs", "learner", "order"),
-    [
-        ("threading", 5, LSQSGD, "randomized"),
-        ("threading", 2, Plain(), "fixed"),
-        ("loky", 2, LSQSGD, "fixed"),
-        ("loky", 2, Plain(), "randomized"),
-    ],
-)
+@pytest.mark.parametrize(("backend", "n_jobs", "learner", "order"), BACKENDS)
 def test_parallel_is_the_same_to_the_bit(method, backend, n_jobs, learner, order):
     data = table(150)
     serial = method(learner, data, 11, **options(order))
