@@ -24,7 +24,7 @@ def path_scores(node, edge, path):
 
 
 def scored_paths(node, log_initial, log_transition, known=np.nan):
-    """(every path through the known states, nan where they are not; log p(x, z) of each); differentiable."""
+    """(every path through what is known of its states, log p(x, z) of each); differentiable."""
     path = paths(*node.shape)
     path = path[((path == known) | np.isnan(known)).all(axis=1)]
     edge = anp.tile(log_transition, (len(node) - 1, 1, 1))
