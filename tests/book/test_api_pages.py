@@ -103,9 +103,9 @@ def test_sections_become_lists_and_examples_tables_and_sentences_stay_what_they_
 PAGE = (ROOT / "book" / "what_is_exact.md").read_text()
 DOORS = """
 approx_cross_validate GaussianHMM HMM AutoRegressiveHMM CategoricalHMM PoissonHMM
-models.hmm.families.NegativeBinomialHMM MixtureHMM GLMHMM from_hmmlearn PoissonTraffic HiddenMRF LinearChainCRF
-FeatureCRF from_crfsuite GLM SemiSupervised PairwiseLinear treecv kfold Examples check_result
-refit_unreliable certify Certificate compare_models compare_methods choose
+models.hmm.families.NegativeBinomialHMM MixtureHMM GLMHMM from_hmmlearn PoissonTraffic HiddenMRF
+LinearChainCRF FeatureCRF from_crfsuite GLM SemiSupervised PairwiseLinear treecv kfold Examples
+check_result refit_unreliable certify Certificate compare_models compare_methods choose
 leave_future_out influence most_influential robustness_interval tune cv_gradient
 from_jax from_torch Model EstimatingEquation
 """
