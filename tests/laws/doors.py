@@ -443,6 +443,8 @@ for name, (frames, names, follow, settings) in HMMS.items():
     model_of = partial(hmm_of, getattr(families, name.split()[0]), settings)
     own = {"whole": ("x",), "units": {"x": (True, True, follow)} if follow else {}}
     own["examples"] = 2 if name in ("MixtureHMM", "NeuralHMM") else 4
+    if not hasattr(models, name.split()[0]):  # a shorthand of HMM that its family alone has
+        own["public"] = ("models.HMM",)
     if name == "NeuralHMM":  # too flat to compare
         own["weight"] = None
     asked = partial(ask_sequences, model_of, names)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import acvlib as acv
 from acvlib import models
 from acvlib.fit import StrongPrior
-from acvlib.models.hmm.families import NegativeBinomialHMM
+from acvlib.models.hmm import families
 
 from .law import RNG, ask, cases, hold
 
@@ -48,7 +48,7 @@ def rates(rng, unit):
 
 def bursts(rng, unit):
     mean = unit * np.where(states(rng), 3.0, 1.0)
-    return NegativeBinomialHMM(rng.poisson(mean * rng.gamma(2.0, 0.5, 600)), 2)
+    return families.NegativeBinomialHMM(rng.poisson(mean * rng.gamma(2.0, 0.5, 600)), 2)
 
 
 def level(rng, unit):
@@ -127,7 +127,8 @@ def test_priors_that_outweigh_small_weights_are_seen_and_have_a_name_where_the_m
         with pytest.warns(StrongPrior, match="variance_prior"):
             acv.fit(models.GaussianHMM(x, 2, sample_weight=weight))
     for name, make in MODELS.items():
-        build = getattr(models, name.split(":")[0])
+        label = name.split(":")[0]
+        build = getattr(models, label, None) or getattr(families, label)
         emission = getattr(make(np.random.default_rng(0), 1.0), "emission", None)
         named = emission.without_defaults() if emission else {}
         assert named.keys() <= inspect.signature(build).parameters.keys()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import acvlib as acv
 from acvlib import models
+from acvlib.models.hmm import families
 
 from .doors import DOORS
 from .law import RNG, ask, cases, hold, refused, same
@@ -84,7 +85,7 @@ SEQUENCES = ("GaussianHMM", "PoissonHMM", "NegativeBinomialHMM", "CategoricalHMM
 @cases("type", SEQUENCES, "lengths as floats, a table as lists")
 def test_lengths_are_lengths_in_any_type_and_a_table_as_lists_is_a_table_or_refused(name):
     """Rows of two or three numbers are frames, or sequences: who asks must say which."""
-    kind = getattr(models, name)
+    kind = getattr(families, name)
     x = DOORS[name].data(np.random.default_rng(0))["x"]
     lengths = [len(own) for own in x]
     for made in (np.array(lengths, float), pd.Series(lengths), tuple(lengths)):
