@@ -110,6 +110,7 @@ model(
     {"y": Draw(lambda rng: codes(rng) % 2), "inputs": table(40, 2)}
     | {"family": "bernoulli", "weight_sd": 2.0}
     | TWO,
+    less="weight_sd: inf",  # a flat prior
     instead={"y": odd.without(OF_CODES, "fraction")},
     inputs=odd.only(odd.TABLE, "None", "string", "too short", "inf", "complex", "float32")
     | MISSING
